@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, fmt::Debug, time::Duration};
 
 use chandler_api::{
-    BundleDeployment, Catalog, ClusterOperator, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver,
+    Alert, BundleDeployment, Catalog, ClusterOperator, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver,
     Resolution,
 };
 use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings, Options};
@@ -43,6 +43,7 @@ pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -
     // While one is invalid, nothing is uninstalled.
     delete_all::<PlatformPolicy>(client, runs).await;
     delete_all::<Receiver>(client, runs).await;
+    delete_all::<Alert>(client, runs).await;
     // Their controller would create their Resolution, and the BundleDeployments of sets, again.
     delete_and_free::<PlatformOperator>(client, runs, patience).await;
     delete_and_free::<Resolution>(client, runs, patience).await;
@@ -165,6 +166,7 @@ pub async fn killed_runs(client: &Client, now: Timestamp) -> BTreeSet<Run> {
     runs.extend(left_over::<PlatformOperator>(client, now).await);
     runs.extend(left_over::<PlatformPolicy>(client, now).await);
     runs.extend(left_over::<Receiver>(client, now).await);
+    runs.extend(left_over::<Alert>(client, now).await);
     runs.extend(left_over::<ClusterOperator>(client, now).await);
     runs.extend(left_over::<ClusterRoleBinding>(client, now).await);
     runs.extend(left_over::<ClusterRole>(client, now).await);

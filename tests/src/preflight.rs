@@ -4,7 +4,7 @@ use std::{env, fmt::Debug};
 
 use anyhow::{Context as _, bail};
 use chandler_api::{
-    BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver, Resolution,
+    Alert, BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver, Resolution,
 };
 use k8s_openapi::{
     api::{
@@ -33,7 +33,7 @@ pub fn is_allowed() -> bool {
     env::var(SHARED_CLUSTER).is_ok_and(|value| value == "1" || value == "true")
 }
 
-/// Fails if BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators, PlatformPolicies or Receivers exist that no test created, unless that is allowed.
+/// Fails if BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators, PlatformPolicies, Receivers or Alerts exist that no test created, unless that is allowed.
 pub async fn check(client: &Client, allowed: bool) -> anyhow::Result<()> {
     let foreign = foreign(client).await?;
     if foreign.is_empty() || allowed {
@@ -130,6 +130,7 @@ async fn foreign(client: &Client) -> anyhow::Result<Vec<String>> {
     found.extend(not_created_by_tests::<PlatformOperator>(client, |metadata| Run::of(metadata).is_some()).await?);
     found.extend(not_created_by_tests::<PlatformPolicy>(client, |metadata| Run::of(metadata).is_some()).await?);
     found.extend(not_created_by_tests::<Receiver>(client, |metadata| Run::of(metadata).is_some()).await?);
+    found.extend(not_created_by_tests::<Alert>(client, |metadata| Run::of(metadata).is_some()).await?);
     Ok(found)
 }
 

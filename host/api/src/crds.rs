@@ -9,8 +9,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 
 use crate::{
-    BundleDeployment, Catalog, ChangeApproval, OwnKind, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver,
-    Resolution, drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES, rollout_settings::MOST_HISTORY,
+    Alert, BundleDeployment, Catalog, ChangeApproval, OwnKind, PlatformOperator, PlatformPolicy, ProvisionerClass,
+    Receiver, Resolution, drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES,
+    rollout_settings::MOST_HISTORY,
 };
 
 /// The longest name of a BundleDeployment. It leaves eleven characters for the names of derived objects.
@@ -116,6 +117,30 @@ const RESOLUTION_RULES: &[Rule] = &[
     },
 ];
 
+const PROVIDER: &[&str] = &["spec", "provider"];
+const ALERT_RULES: &[Rule] = &[
+    Rule {
+        path: PROVIDER,
+        expression: "has(self.url) != has(self.secretRef)",
+        message: "exactly one of url, secretRef must be set",
+    },
+    Rule {
+        path: PROVIDER,
+        expression: "!has(self.secretRef) || size(self.secretRef.name) > 0",
+        message: "secretRef.name must be set",
+    },
+    Rule {
+        path: PROVIDER,
+        expression: "self.type != 'Slack' || has(self.secretRef)",
+        message: "secretRef must be set for type \"Slack\": its URL is a secret",
+    },
+    Rule {
+        path: PROVIDER,
+        expression: "self.type == 'Slack' || !has(self.channel)",
+        message: "channel may be set for type \"Slack\" only",
+    },
+];
+
 const POLL_INTERVAL: Rule = Rule {
     path: &["spec", "pollInterval"],
     expression: "duration(self) >= duration('1s')",
@@ -136,6 +161,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         OwnKind::PlatformOperator => platform_operators(),
         OwnKind::PlatformPolicy => platform_policies(),
         OwnKind::Receiver => receivers(),
+        OwnKind::Alert => alerts(),
     };
     OwnKind::ALL.iter().map(crd).collect()
 }
@@ -247,6 +273,17 @@ fn platform_policies() -> CustomResourceDefinition {
 fn receivers() -> CustomResourceDefinition {
     let mut crd = Receiver::crd();
     refine(&mut crd, not_observed_yet);
+    crd
+}
+
+fn alerts() -> CustomResourceDefinition {
+    let mut crd = Alert::crd();
+    refine(&mut crd, |root| {
+        not_observed_yet(root);
+        for rule in ALERT_RULES {
+            add(root, rule);
+        }
+    });
     crd
 }
 

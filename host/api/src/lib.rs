@@ -19,6 +19,7 @@
 //! | [`platform_operator`] | `platform.openshift.io/v1alpha1 PlatformOperator` |
 //! | [`platform_policy`] | `chandler.dev/v1alpha1 PlatformPolicy` |
 //! | [`receiver`] | `chandler.dev/v1alpha1 Receiver` |
+//! | [`alert`] | `chandler.dev/v1alpha1 Alert` |
 //! | [`cluster_operator`] | `config.openshift.io/v1 ClusterOperator`, which belongs to OpenShift |
 //! | [`maintenance`] | times at which what is installed may change |
 //! | [`limits`] | the limits of one call of a provisioner, parsed |
@@ -34,6 +35,7 @@
 //!
 //! Doc comments of fields are the descriptions that `kubectl explain` prints.
 
+pub mod alert;
 pub mod approval;
 pub mod bundle;
 pub mod bundle_deployment;
@@ -62,6 +64,9 @@ mod schema;
 pub mod source;
 pub mod values;
 
+pub use alert::{
+    Alert, AlertFilter, AlertKind, AlertProvider, AlertSeverity, AlertSpec, AlertStatus, LastDelivery, ProviderType,
+};
 pub use approval::{Approval, ChangeCause, PendingChange, ProvisionerChange};
 pub use bundle::{BundleCandidate, BundleDescription, BundleProperty, BundleWarning};
 pub use bundle_deployment::{

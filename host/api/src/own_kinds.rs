@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use kube::Resource;
 
 use crate::{
-    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver, Resolution,
+    Alert, BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver,
+    Resolution,
 };
 
 macro_rules! own_kinds {
@@ -59,6 +60,8 @@ own_kinds! {
     PlatformPolicy,
     /// [`Receiver`]
     Receiver,
+    /// [`Alert`]
+    Alert,
 }
 
 impl OwnKind {

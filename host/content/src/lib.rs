@@ -10,6 +10,7 @@
 //! | [`ImageReference`], [`ImageAccess`], [`PullSecrets`], [`Keyring`] | the name of an image, and access to its registry and mirrors |
 //! | [`RegistrySettings`] | mirrors, blocked and insecure registries, certificates |
 //! | [`RequiredSignatures`] | the signatures that an image must have before it is unpacked |
+//! | [`Posts`] | messages to servers, for notifications |
 //! | [`connection_trust_problem`] | why a TLS connection is not trusted, in words |
 //! | [`ContentError`] | failures, and whether a retry helps |
 //!
@@ -26,6 +27,7 @@ mod files;
 mod image;
 mod limits;
 mod path;
+mod post;
 mod server;
 mod store;
 mod tgz;
@@ -43,6 +45,7 @@ pub use image::{
     component_tree,
 };
 pub use limits::{LimitExceeded, Limits};
+pub use post::{Answer, PostError, Posts};
 pub use store::{Collected, Store, Upload};
 pub use tgz::TemporaryFile;
 pub use transport::{ServerFailure, connection_trust_problem};

@@ -1,4 +1,4 @@
-//! The reconcilers of BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators, PlatformPolicies and Receivers.
+//! The reconcilers of BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators, PlatformPolicies, Receivers and Alerts.
 //!
 //! A reconcile of a BundleDeployment is one line: source, digest, tree, provisioner, release, rollout, status. Each step returns a
 //! value; the assessment of `bundle_deployment` collects them as plain data. One pure function derives the status from it, and the
@@ -16,6 +16,7 @@
 //! | `platform_operator` | the reconciler of PlatformOperators |
 //! | `platform_policy` | the reconciler of PlatformPolicies |
 //! | `receiver` | the reconciler of Receivers, and what their webhooks have polled |
+//! | `alert` | Alerts: notifications to servers outside of the cluster |
 //! | `cluster_operator` | the ClusterOperators that report PlatformOperators and the controller to OpenShift |
 //! | `cluster` | the API server and the options, which all reconcilers share |
 //! | `deployments` | the BundleDeployments as their watch last delivered them |
@@ -41,6 +42,7 @@
 
 mod absent;
 mod account_grant;
+mod alert;
 mod bundle_deployment;
 mod capacities;
 mod catalog;

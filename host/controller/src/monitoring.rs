@@ -9,7 +9,7 @@ use std::{
 };
 
 use chandler_api::{
-    BundleDeployment, BundleSource, Catalog, ConditionStatus, ConditionType, PlatformOperator, PlatformPolicy,
+    Alert, BundleDeployment, BundleSource, Catalog, ConditionStatus, ConditionType, PlatformOperator, PlatformPolicy,
     ProvisionerClass, Receiver, Resolution, find_condition,
 };
 use chandler_client::{Observer, measured, traced};
@@ -135,6 +135,7 @@ pub(crate) struct Objects {
     pub(crate) operators: Cache<Guarded<PlatformOperator>>,
     pub(crate) policies: Cache<Guarded<PlatformPolicy>>,
     pub(crate) receivers: Cache<Guarded<Receiver>>,
+    pub(crate) alerts: Cache<Guarded<Alert>>,
 }
 
 impl Objects {
@@ -147,6 +148,7 @@ impl Objects {
             && self.operators.ready().await
             && self.policies.ready().await
             && self.receivers.ready().await
+            && self.alerts.ready().await
     }
 
     /// What the controller holds now.
@@ -166,6 +168,7 @@ impl Objects {
         counts.add(&self.operators, |object| conditions(object.status.as_ref().map(|status| &status.conditions)));
         counts.add(&self.policies, |object| conditions(object.status.as_ref().map(|status| &status.conditions)));
         counts.add(&self.receivers, |object| conditions(object.status.as_ref().map(|status| &status.conditions)));
+        counts.add(&self.alerts, |object| conditions(object.status.as_ref().map(|status| &status.conditions)));
         let statistics = engine.statistics();
         State {
             objects: counts.objects,

@@ -3,13 +3,13 @@
 use std::{convert::Infallible, future::Future, sync::Arc, time::Duration};
 
 use chandler_api::{
-    BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, Receiver, Resolution,
+    Alert, BundleDeployment, Catalog, ChangeApproval, PlatformOperator, PlatformPolicy, Receiver, Resolution,
     names::TEARDOWN_FINALIZER,
 };
 use chandler_builtin::Provisioners;
 use chandler_catalog::Indexes;
 use chandler_client::{Availability, fenced, insistent, monitored};
-use chandler_content::{ImageOptions, Images, RegistrySettings, Store, StoreError};
+use chandler_content::{ImageOptions, Images, Posts, RegistrySettings, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_monitoring::{Health, Phase, State};
 use chandler_permissions::{Account, Installation};
@@ -29,12 +29,13 @@ use kube::{Client, api::ListParams};
 use serde::Deserialize as _;
 use tokio::{
     sync::watch,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 
 use crate::{
     Options,
     account_grant::AccountGrants,
+    alert::{Alerts, Delivery, Lanes},
     bundle_deployment::{self, Approvals, BundleDeployments, Installer, Preparations, Preparer},
     capacities::{self, Capacities},
     catalog::{CatalogCacheError, CatalogStates, Catalogs},
@@ -216,9 +217,11 @@ async fn reconcile_until_rewind(
     let operators = Reflector::<PlatformOperator>::new(availability.clone());
     let policies = Reflector::<PlatformPolicy>::new(availability.clone());
     let receivers = Reflector::<Receiver>::new(availability.clone());
+    let alerts = Reflector::<Alert>::new(availability.clone());
+    let (lanes, added) = Lanes::new(&monitoring.metrics);
     let (approvals, watch_approvals) = Approvals::new(client.clone(), availability.clone(), deployments.triggers());
     let cluster = Arc::new(Cluster {
-        events: Events::new(client.clone(), "chandler"),
+        events: Events::new(client.clone(), "chandler").announcing(lanes.announce()),
         info: ClusterInfoWatch::new(client.clone(), availability.clone()),
         client: client.clone(),
         availability,
@@ -279,6 +282,9 @@ async fn reconcile_until_rewind(
     let provisioner_classes = ProvisionerClasses::open(&cluster, &signals, &known, (&defined, &components), &classes)
         .map_err(ControllerError::Cache)?;
     let catalog_reconciler = Arc::new(Catalogs::open(&cluster, &signals, &catalog_states, catalog_sources)?);
+    let delivery = delivery(&cluster, &alerts);
+    let alert_reconciler = Alerts::new(&cluster, &lanes, &delivery, &alerts);
+    patiently(|| alert_reconciler.preload(), is_momentary).await.map_err(listing("Alerts"))?;
     // The records of a BundleDeployment that is not selected belong to another controller.
     patiently(|| records.load(selector.selects_all()), RecordError::is_transient).await?;
     patiently(|| provisioner_classes.preload(), is_momentary).await.map_err(listing("ProvisionerClasses"))?;
@@ -307,6 +313,7 @@ async fn reconcile_until_rewind(
         operators: operators.cache(),
         policies: policies.cache(),
         receivers: receivers.cache(),
+        alerts: alerts.cache(),
     });
     let classes = provisioner_classes.controller(classes, Arc::clone(&metrics), &shutdown);
     let resolution_reconciler =
@@ -327,6 +334,7 @@ async fn reconcile_until_rewind(
         PlatformPolicies::new(&cluster, &signals, &in_force).controller(policies, Arc::clone(&metrics), &shutdown);
     let receiver_reconciler = Receivers::new(&cluster, &webhooks, &receivers);
     let receivers = receiver_reconciler.controller(receivers, Arc::clone(&metrics), &shutdown);
+    let alerts = alert_reconciler.controller(alerts, Arc::clone(&metrics), &shutdown);
     let catalogs = Arc::clone(&catalog_reconciler).controller(catalogs, Arc::clone(&metrics), &shutdown);
     let deployments = BundleDeployments::controller(&installer, deployments, metrics, &shutdown);
     let worker = Worker::new(&cluster, &known, &decisions);
@@ -343,11 +351,12 @@ async fn reconcile_until_rewind(
             ..state
         }
     });
+    let mut sending = Box::pin(lanes.run(added, delivery));
     let ended = tokio::select! {
         _ = futures::future::join3(
             futures::future::join3(classes.run(), catalogs.run(), deployments.run()),
             futures::future::join(resolutions.run(), operators.run()),
-            futures::future::join(policies.run(), receivers.run()),
+            futures::future::join3(policies.run(), receivers.run(), alerts.run()),
         ) => Ended::Shutdown,
         () = note_ready(objects, monitoring.health) => Ended::Shutdown,
         () = watch_approvals => Ended::Shutdown,
@@ -357,6 +366,7 @@ async fn reconcile_until_rewind(
         () = Box::pin(cluster_operators.run()) => Ended::Shutdown,
         () = Box::pin(mirrors.run()) => Ended::Shutdown,
         () = Box::pin(olm_catalogs) => Ended::Shutdown,
+        () = &mut sending => Ended::Shutdown,
         () = cluster.info.run(options.cluster_poll_interval) => Ended::Shutdown,
         () = close_slots(&installer, shutdown) => Ended::Shutdown,
         // Reconciles are dropped where they are, as in a crash: all that they do can be interrupted.
@@ -365,8 +375,27 @@ async fn reconcile_until_rewind(
         Err(error) = Box::pin(receiving) => return Err(error.into()),
     };
     installer.end();
+    if matches!(ended, Ended::Shutdown) {
+        // What is left after that is lost: the transitions are in the status, and are not reported again.
+        tokio::select! {
+            () = &mut sending => {}
+            () = lanes.drained() => {}
+            () = sleep(DRAIN) => tracing::warn!("some notifications of Alerts were not delivered before the shutdown"),
+        }
+    }
     tracing::info!("the controller stopped");
     Ok(ended)
+}
+
+/// How long a shutdown waits for the notifications that are not delivered.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// What sends notifications, with the proxies and the TLS settings of the controller.
+fn delivery(cluster: &Cluster, alerts: &Reflector<Alert>) -> Arc<Delivery> {
+    let Cluster { client, options, metrics, .. } = cluster;
+    let (proxies, tls) = (Proxies::from_environment(), options.tls.clone());
+    let posts = Posts::new(ImageOptions { proxies, tls, ..ImageOptions::default() });
+    Arc::new(Delivery::new(client, &options.system_namespace, posts, alerts.triggers(), metrics))
 }
 
 /// Notes when all objects are known. Never completes.

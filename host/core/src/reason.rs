@@ -54,6 +54,8 @@ names! {
         PlatformPolicy,
         /// `chandler.dev` Receiver.
         Receiver,
+        /// `chandler.dev` Alert.
+        Alert,
     }
 }
 
@@ -270,6 +272,18 @@ reasons! {
         /// The controller has no address for webhooks.
         ReceiversNotServed => Administrator,
     }
+    [Alert] {
+        /// Notifications are sent.
+        NotificationsSent => Nothing,
+        /// The URL is not one that notifications may be sent to.
+        EndpointInvalid => User,
+        /// The Secret does not exist, or a key is missing or invalid.
+        EndpointSecretInvalid => Requirement,
+        /// The server did not accept the last notification.
+        DeliveryFailed => TimeOrAction,
+        /// There are more Alerts than the controller sends notifications for.
+        TooManyAlerts => Administrator,
+    }
     [BundleDeployment, ProvisionerClass] {
         /// The class exists, but its component is not usable.
         ProvisionerNotReady => TimeOrAction,
@@ -322,7 +336,7 @@ reasons! {
         /// The controller lacks permissions that the release needs.
         Forbidden => Requirement,
     }
-    [BundleDeployment, Catalog, Resolution, Receiver] {
+    [BundleDeployment, Catalog, Resolution, Receiver, Alert] {
         /// The spec suspends the object.
         Suspended => User,
     }
@@ -354,8 +368,10 @@ mod tests {
 
     #[test]
     fn a_kind_is_in_the_groups_of_its_reasons_and_copies_only_from_bundle_deployments() {
-        use ReportingKind::{BundleDeployment, Catalog, PlatformOperator, ProvisionerClass, Receiver, Resolution};
-        assert_eq!(Reason::Suspended.kinds(), [BundleDeployment, Catalog, Resolution, Receiver]);
+        use ReportingKind::{
+            Alert, BundleDeployment, Catalog, PlatformOperator, ProvisionerClass, Receiver, Resolution,
+        };
+        assert_eq!(Reason::Suspended.kinds(), [BundleDeployment, Catalog, Resolution, Receiver, Alert]);
         assert!(Reason::UnsafeCRDUpgrade.is_reported_by(Resolution), "a member has it");
         assert!(Reason::UnsafeCRDUpgrade.is_reported_by(PlatformOperator), "its BundleDeployment has it");
         assert!(!Reason::UnsafeCRDUpgrade.is_reported_by(ProvisionerClass));

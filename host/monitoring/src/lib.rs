@@ -24,7 +24,7 @@ pub mod state;
 pub use self::{
     bounded::Bounded,
     health::{Health, Phase},
-    measurements::{CallOutcome, CallUsage, HostClass, ResolverOutcome, Step},
+    measurements::{CallOutcome, CallUsage, HostClass, NotificationOutcome, ResolverOutcome, Step},
     metrics::Metrics,
     state::{ConditionCount, State},
 };

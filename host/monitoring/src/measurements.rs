@@ -145,6 +145,30 @@ impl ResolverOutcome {
     }
 }
 
+/// What became of a notification of an Alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotificationOutcome {
+    /// The server accepted it.
+    Delivered,
+    /// The server did not accept it in any attempt.
+    Failed,
+    /// Too many waited for the server.
+    Dropped,
+    /// It repeats an earlier one, or there were too many in a minute.
+    Suppressed,
+}
+
+impl NotificationOutcome {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Dropped => "dropped",
+            Self::Suppressed => "suppressed",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

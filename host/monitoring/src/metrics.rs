@@ -23,7 +23,7 @@ use crate::{
         BytesLabels, CacheLabel, CallLabels, ClassLabel, FetchLabels, KindLabel, LookupLabels, OutcomeLabel,
         ReconcileLabels, RequestLabels, SourceLabel, StepLabel, TraceLabel, VerbLabel,
     },
-    measurements::{CallOutcome, CallUsage, HostClass, ResolverOutcome, Step},
+    measurements::{CallOutcome, CallUsage, HostClass, NotificationOutcome, ResolverOutcome, Step},
     process::Process,
     state::{State, StateCollector},
 };
@@ -76,6 +76,7 @@ pub struct Metrics {
     answer_steps: Histogram,
     renewals: Family<OutcomeLabel, Counter>,
     webhooks: Family<OutcomeLabel, Counter>,
+    notifications: Family<OutcomeLabel, Counter>,
     resources: Bounded,
     classes: Bounded,
     kinds: Bounded,
@@ -118,6 +119,7 @@ impl Metrics {
             answer_steps: Histogram::new(STEPS),
             renewals: Family::default(),
             webhooks: Family::default(),
+            notifications: Family::default(),
             resources: Bounded::new(RESOURCES),
             classes: Bounded::new(CLASSES),
             kinds: Bounded::new(KINDS),
@@ -161,6 +163,8 @@ impl Metrics {
         let help = "Renewals of the Leases that this controller holds, by outcome";
         ours.register("lease_renewals", help, self.renewals.clone());
         ours.register("webhook_requests", "Requests at paths for webhooks, by outcome", self.webhooks.clone());
+        let help = "Notifications of Alerts, by outcome: delivered, failed, dropped or suppressed";
+        ours.register("notifications", help, self.notifications.clone());
         ours.register_collector(Box::new(Arc::clone(&self.state)));
         registry.register_collector(Box::new(Process));
         self.registry = registry;
@@ -274,6 +278,11 @@ impl Metrics {
     /// The Leases were renewed, or not. The outcome is a constant of the controller.
     pub fn renewed(&self, outcome: &'static str) {
         self.renewals.get_or_create(&OutcomeLabel { outcome: self.words.constant(outcome) }).inc();
+    }
+
+    /// So many notifications of Alerts had this outcome.
+    pub fn notified(&self, outcome: NotificationOutcome, number: u64) {
+        self.notifications.get_or_create(&OutcomeLabel { outcome: outcome.as_str() }).inc_by(number);
     }
 
     /// From now on, a scrape reads what the controller holds with this.

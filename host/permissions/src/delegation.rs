@@ -16,6 +16,7 @@
 //! | a Catalog, or a catalog of OLM that is used as one: it offers packages to every Resolution, which are installed with their permissions | all permissions |
 //! | a PlatformPolicy: it decides what all PlatformOperators may install, with the permissions of the platform | all permissions |
 //! | a Receiver: its author decides when the sources of other users are polled, and has the controller read its token | all permissions |
+//! | an Alert: it sends what happens to the objects of other users to a server, with a Secret of the system namespace | all permissions |
 //! | an object of these kinds that cannot be decoded | all permissions |
 //! | any object in the system namespace: the controller trusts these, decisions in ConfigMaps among them, and Pods there can use the controller's account | all permissions |
 //! | a CustomResourceDefinition of Chandler: it can disable checks of all of the above | all permissions |
@@ -26,7 +27,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use chandler_api::{
-    BundleDeploymentSpec, CatalogSpec, ChangeApprovalSpec, OlmCatalogs, OwnKind, PlatformOperatorSpec,
+    AlertSpec, BundleDeploymentSpec, CatalogSpec, ChangeApprovalSpec, OlmCatalogs, OwnKind, PlatformOperatorSpec,
     PlatformPolicySpec, ReceiverSpec, ResolutionOutput, ResolutionSpec, ResolveSetOutput, ServiceAccountReference,
     SystemReference,
 };
@@ -81,6 +82,8 @@ pub enum Delegation {
     PlatformPolicy,
     /// Poll the sources of other users, at the request of others outside of the cluster.
     Receiver,
+    /// Send what happens to the objects of other users to a server.
+    Alert,
     /// Something that only the controller will know: its spec cannot be decoded.
     Undecodable,
     /// Trust the object because of its namespace.
@@ -105,6 +108,7 @@ impl fmt::Display for Delegation {
             Self::Catalog => f.write_str("offers packages to the Resolutions of other users"),
             Self::PlatformPolicy => f.write_str("limits what the PlatformOperators of other users install"),
             Self::Receiver => f.write_str("decides when the sources of other users are polled"),
+            Self::Alert => f.write_str("sends what happens to the objects of other users to a server"),
             Self::Undecodable => f.write_str("has a spec that cannot be decoded, so what it does is unknown"),
             Self::SystemNamespace => f.write_str("is in the namespace of the controller"),
             Self::Crd => f.write_str("defines an API of Chandler"),
@@ -143,6 +147,7 @@ impl Delegation {
             | Self::Catalog
             | Self::PlatformPolicy
             | Self::Receiver
+            | Self::Alert
             | Self::Undecodable
             | Self::SystemNamespace
             | Self::Crd => {
@@ -206,6 +211,12 @@ fn of_own(own: OwnKind, item: &Item<'_>, installation: &Installation) -> Option<
             let ReceiverSpec { secret_ref, kind: _, events: _, resources: _, suspend: _ } = spec(item)?;
             let token = reads(SystemReference::Secret(secret_ref.name), installation);
             [Delegation::Receiver].into_iter().chain(token).collect()
+        }
+        OwnKind::Alert => {
+            let AlertSpec { provider, filter: _, summary: _, labels: _, suspend: _ } = spec(item)?;
+            let reads =
+                provider.secret_ref.and_then(|secret| reads(SystemReference::Secret(secret.name), installation));
+            [Delegation::Alert].into_iter().chain(reads).collect()
         }
     })
 }

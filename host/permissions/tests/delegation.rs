@@ -186,7 +186,9 @@ proptest! {
         prop_assert!(missing(&required, &everything, Escalation::Hold).is_empty());
         match kind {
             OwnKind::ProvisionerClass | OwnKind::Catalog | OwnKind::PlatformOperator | OwnKind::PlatformPolicy
-            | OwnKind::Receiver | OwnKind::BundleDeployment | OwnKind::ChangeApproval => prop_assert!(!found.is_empty()),
+            | OwnKind::Receiver
+            | OwnKind::Alert
+            | OwnKind::BundleDeployment | OwnKind::ChangeApproval => prop_assert!(!found.is_empty()),
             // One that installs nothing needs nothing.
             OwnKind::Resolution => prop_assert!(!found.is_empty() || spec.pointer("/output/resolveSet").is_none_or(Value::is_null)),
         }

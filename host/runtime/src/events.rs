@@ -8,6 +8,7 @@ mod series;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Debug,
+    sync::Arc,
     time::Instant,
 };
 
@@ -47,6 +48,23 @@ pub struct Events {
     client: Client,
     reporter: String,
     published: Mutex<Published>,
+    announced: Option<Announce>,
+}
+
+/// Takes each Event that is published. It is called within a reconcile, and must neither wait nor fail.
+pub type Announce = Arc<dyn Fn(&Announcement<'_>) + Send + Sync>;
+
+/// An Event that is published.
+#[derive(Clone, Copy, Debug)]
+pub struct Announcement<'a> {
+    /// The object that it is about.
+    pub regarding: &'a ObjectReference,
+    /// The labels of the object.
+    pub labels: Option<&'a BTreeMap<String, String>>,
+    /// The content. The message is the note of the Event: printable, and cut.
+    pub notice: Notice<'a>,
+    /// When it is published.
+    pub time: Timestamp,
 }
 
 /// The content of an Event.
@@ -58,14 +76,20 @@ pub struct Notice<'a> {
     pub reason: &'a str,
     /// The action that was taken or that failed: a CamelCase word.
     pub action: &'a str,
-    /// The message, which is cut if it is too long for an Event.
+    /// The message, which is made printable, and cut if it is too long for an Event.
     pub message: &'a str,
 }
 
 impl Events {
     /// Publishes with this client in the name of this controller.
     pub fn new(client: Client, reporter: impl Into<String>) -> Self {
-        Self { client, reporter: reporter.into(), published: Mutex::default() }
+        Self { client, reporter: reporter.into(), published: Mutex::default(), announced: None }
+    }
+
+    /// Also gives each Event to this function, whether or not the API server accepts the Event.
+    #[must_use]
+    pub fn announcing(self, announce: Announce) -> Self {
+        Self { announced: Some(announce), ..self }
     }
 
     /// Publishes one Event about an object. A failure is only logged: no reconcile depends on an Event.
@@ -73,15 +97,21 @@ impl Events {
     where
         K: Resource<DynamicType = ()> + Debug,
     {
-        if let Err(error) = self.write(object.object_ref(&()), notice).await {
+        let (regarding, now) = (object.object_ref(&()), Timestamp::now());
+        let note = printable(notice.message);
+        let notice = Notice { message: cut(&note, NOTE_BYTES), ..notice };
+        if let Some(announce) = &self.announced {
+            announce(&Announcement { regarding: &regarding, labels: object.meta().labels.as_ref(), notice, time: now });
+        }
+        if let Err(error) = self.write(regarding, notice, now).await {
             tracing::debug!(%error, "failed to publish an Event");
         }
     }
 
-    async fn write(&self, regarding: ObjectReference, notice: Notice<'_>) -> Result<(), kube::Error> {
+    async fn write(&self, regarding: ObjectReference, notice: Notice<'_>, now: Timestamp) -> Result<(), kube::Error> {
         let namespace = regarding.namespace.as_deref().unwrap_or(CLUSTER_NAMESPACE);
         let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
-        let event = self.event(regarding.clone(), namespace, notice, Timestamp::now());
+        let event = self.event(regarding.clone(), namespace, notice, now);
         let content = content(&event);
         let write = self.published().write(&content, Instant::now());
         if let Write::Count { name, count } = write {
@@ -116,7 +146,7 @@ impl Events {
             type_: Some(type_.to_owned()),
             reason: Some(reason.to_owned()),
             action: Some(action.to_owned()),
-            note: Some(cut(&printable(message), NOTE_BYTES).to_owned()),
+            note: Some(message.to_owned()),
             event_time: Some(MicroTime(now)),
             regarding: Some(regarding),
             reporting_controller: Some(self.reporter.clone()),
@@ -263,6 +293,23 @@ mod tests {
             let second = if expired { vec!["PATCH 2", "POST \"same\""] } else { vec!["PATCH 2"] };
             assert_eq!(server.requests(), [vec!["POST \"same\"", "POST \"same\""], second, third].concat());
         }
+    }
+
+    #[tokio::test]
+    async fn an_announcement_says_what_the_event_says() {
+        let announced = Arc::<Mutex<Vec<String>>>::default();
+        let seen = Arc::clone(&announced);
+        let mut server = Server::new(false);
+        server.events = server.events.announcing(Arc::new(move |it: &Announcement<'_>| {
+            seen.lock().push(format!("{:?} {}", it.regarding.name, it.notice.message));
+        }));
+        let long = format!("a\u{200b}{}", "ä".repeat(600));
+        server.publish("a", &long).await;
+        server.publish("a", &long).await;
+        let note = server.requests.lock()[0].2["note"].as_str().unwrap().to_owned();
+        assert!(note.starts_with("a\\u{200B}ä") && note.len() <= NOTE_BYTES, "{note}");
+        let expected = format!("Some(\"a\") {note}");
+        assert_eq!(*announced.lock(), [expected.clone(), expected], "also one that is only counted");
     }
 
     #[tokio::test]

@@ -127,7 +127,7 @@ impl Users {
         let name = world.name();
         let writes = json!([
             {"apiGroups": ["core.rukpak.io", "chandler.dev"],
-             "resources": ["bundledeployments", "bundledeployments/status", "provisionerclasses/status", "platformpolicies/status", "receivers/status", "changeapprovals"],
+             "resources": ["bundledeployments", "bundledeployments/status", "provisionerclasses/status", "platformpolicies/status", "receivers/status", "alerts/status", "changeapprovals"],
              "verbs": ["get", "create", "update", "patch", "delete"]},
             {"apiGroups": ["core.deppy.io", "platform.openshift.io"], "resources": ["resolutions", "platformoperators"],
              "verbs": ["get", "create", "update", "patch", "delete"]},
@@ -371,6 +371,8 @@ fn about_status<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
     let status = Request::Change(object(), "status", json!({"status": {"contentURL": "x"}}));
     let platform = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "PlatformPolicy", "metadata": {"name": world.platform()}});
     let accepted = Request::Change(platform, "status", json!({"status": {"observedGeneration": 99}}));
+    let alert = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "Alert", "metadata": {"name": format!("{}-chat", world.name())}});
+    let delivered = Request::Change(alert, "status", json!({"status": {"observedGeneration": 99}}));
     let on = Request::Change(object(), "", json!({"metadata": {"finalizers": ["chandler.dev/teardown"]}}));
     let held = || deployment(world, "held", &json!({}));
     let off = Request::Change(held(), "", json!({"metadata": {"finalizers": null}}));
@@ -379,6 +381,7 @@ fn about_status<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
     for (request, policy) in [
         (status, "chandler-status"),
         (accepted, "chandler-status"),
+        (delivered, "chandler-status"),
         (on, "chandler-finalizer"),
         (off, "chandler-finalizer"),
     ] {
@@ -450,6 +453,8 @@ async fn the_policies_deny_exactly_the_documented_requests() {
         json!({"apiVersion": "platform.openshift.io/v1alpha1", "kind": "PlatformOperator",
                "metadata": {"name": format!("{}-old", world.name())}, "spec": {"package": {"name": "app"}}}),
         json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "PlatformPolicy", "metadata": {"name": world.platform()}, "spec": {}}),
+        json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "Alert", "metadata": {"name": format!("{}-chat", world.name())},
+               "spec": {"provider": {"type": "Slack", "secretRef": {"name": "missing"}}}}),
         by("deployers", "deployer", json!({})),
         by("friends", "friend", json!({"approval": "Manual"})),
         held,

@@ -266,6 +266,9 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     let hook =
         json!({"type": "github", "secretRef": {"name": "pull"}, "resources": [{"kind": "Catalog", "name": "*"}]});
     let _: chandler_api::Receiver = world.create(json!({"metadata": {"name": name}, "spec": hook})).await;
+    let provider = json!({"type": "Slack", "secretRef": {"name": "missing"}});
+    let alert = json!({"metadata": {"name": name}, "spec": {"provider": provider}});
+    let _: chandler_api::Alert = world.create(alert).await;
 
     let (made, refused) = (Arc::default(), Arc::default());
     let client = recording(&controller(&world).await, &made, &refused);
@@ -309,6 +312,11 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     let receivers: Api<chandler_api::Receiver> = Api::all(world.client.clone());
     wait::until(&receivers, &name, "reconciled", |receiver| {
         receiver.and_then(|receiver| receiver.status.as_ref()).is_some_and(|status| !status.conditions.is_empty())
+    })
+    .await;
+    let alerts: Api<chandler_api::Alert> = Api::all(world.client.clone());
+    wait::until(&alerts, &name, "reconciled", |alert| {
+        alert.and_then(|alert| alert.status.as_ref()).is_some_and(|status| !status.conditions.is_empty())
     })
     .await;
     resolve(&world, &name, &package).await;

@@ -12,6 +12,7 @@
 mod admission;
 mod admission_policies;
 mod adoption;
+mod alerts;
 mod api_faults;
 mod api_faults_in_sets;
 mod approval;

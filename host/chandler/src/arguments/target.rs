@@ -4,7 +4,7 @@
 use std::{fmt, path::Path};
 
 use chandler_api::ReportingKind::{
-    self, BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver, Resolution,
+    self, Alert, BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver, Resolution,
 };
 use chandler_core::dns_name::{self, SUBDOMAIN_LENGTH};
 
@@ -178,6 +178,7 @@ const fn default_help(kind: ReportingKind) -> &'static str {
         ProvisionerClass => "`chandler status provisionerclass/NAME` shows the ProvisionerClass",
         PlatformPolicy => "`chandler status platformpolicy/NAME` shows the PlatformPolicy",
         Receiver => "`chandler status receiver/NAME` shows the Receiver",
+        Alert => "`chandler status alert/NAME` shows the Alert",
     }
 }
 
@@ -191,6 +192,7 @@ const fn plural(kind: ReportingKind) -> &'static str {
         ProvisionerClass => "ProvisionerClasses",
         PlatformPolicy => "PlatformPolicies",
         Receiver => "Receivers",
+        Alert => "Alerts",
     }
 }
 
@@ -213,6 +215,7 @@ pub fn kind(text: &str) -> Option<ReportingKind> {
         "provisionerclass" | "provisionerclasses" => (ProvisionerClass, "chandler.dev"),
         "platformpolicy" | "platformpolicies" => (PlatformPolicy, "chandler.dev"),
         "receiver" | "receivers" => (Receiver, "chandler.dev"),
+        "alert" | "alerts" => (Alert, "chandler.dev"),
         _ => return None,
     };
     group
@@ -232,6 +235,7 @@ mod tests {
         ProvisionerClass,
         PlatformPolicy,
         Receiver,
+        Alert,
     ]);
 
     #[test]
@@ -249,6 +253,7 @@ mod tests {
             ("ProvisionerClasses.chandler.dev/helm", Some(ProvisionerClass), "helm"),
             ("platformpolicy/platform-operators", Some(PlatformPolicy), "platform-operators"),
             ("receivers/pushes", Some(Receiver), "pushes"),
+            ("alerts.chandler.dev/chat", Some(Alert), "chat"),
         ] {
             assert_eq!(ALL.parse(text), Ok(Target { kind, name: name.to_owned() }), "{text}");
         }

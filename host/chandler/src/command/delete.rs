@@ -30,6 +30,7 @@ pub(super) const TAKES: Takes = Takes::kinds(&[ReportingKind::BundleDeployment])
     (ReportingKind::ProvisionerClass, "`kubectl delete provisionerclass NAME` deletes a ProvisionerClass"),
     (ReportingKind::PlatformPolicy, "`kubectl delete platformpolicy NAME` deletes a PlatformPolicy"),
     (ReportingKind::Receiver, "`kubectl delete receiver NAME` deletes a Receiver"),
+    (ReportingKind::Alert, "`kubectl delete alert NAME` deletes an Alert"),
 ]);
 
 /// Delete a BundleDeployment, with a preview

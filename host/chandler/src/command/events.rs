@@ -24,7 +24,18 @@ use crate::{
 };
 
 /// Every kind that Events are about.
-pub(super) const TAKES: Takes = super::status::TAKES;
+pub(super) const TAKES: Takes = Takes::kinds(&[
+    ReportingKind::BundleDeployment,
+    ReportingKind::Resolution,
+    ReportingKind::Catalog,
+    ReportingKind::ProvisionerClass,
+    ReportingKind::PlatformOperator,
+    ReportingKind::PlatformPolicy,
+])
+.instead(&[(
+    ReportingKind::Alert,
+    "an Alert has no Events, `chandler status alert/NAME` shows whether its notifications are delivered",
+)]);
 
 /// Show what happened to an object lately, and to the objects that it installed
 ///

@@ -37,6 +37,10 @@ pub(super) const TAKES: Takes = Takes::kinds(&[
         ReportingKind::Receiver,
         "the controller reads a Receiver and its Secret again whenever they change, `chandler status receiver/NAME` shows the result",
     ),
+    (
+        ReportingKind::Alert,
+        "the controller reads an Alert again whenever it changes, `chandler status alert/NAME` shows the result",
+    ),
 ]);
 
 /// Reconcile a BundleDeployment, a Resolution, a Catalog, a ProvisionerClass or a PlatformOperator now
@@ -104,9 +108,10 @@ impl Reconcile {
             ReportingKind::Catalog => self.reconcile_catalog(&client, terminal).await,
             ReportingKind::ProvisionerClass => self.reconcile_class(&client, terminal).await,
             ReportingKind::PlatformOperator => self.reconcile_operator(&client, terminal).await,
-            ReportingKind::BundleDeployment | ReportingKind::PlatformPolicy | ReportingKind::Receiver => {
-                self.reconcile_deployment(&client, terminal).await
-            }
+            ReportingKind::BundleDeployment
+            | ReportingKind::PlatformPolicy
+            | ReportingKind::Receiver
+            | ReportingKind::Alert => self.reconcile_deployment(&client, terminal).await,
         }
     }
 

@@ -3,7 +3,8 @@
 use std::{process::ExitCode, time::Duration};
 
 use chandler_api::{
-    Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Reason, Receiver, Remedy, ReportingKind, Resolution,
+    Alert, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Reason, Receiver, Remedy, ReportingKind,
+    Resolution,
 };
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -46,13 +47,14 @@ pub(super) const TAKES: Takes = Takes::kinds(&[
     ReportingKind::PlatformOperator,
     ReportingKind::PlatformPolicy,
     ReportingKind::Receiver,
+    ReportingKind::Alert,
 ]);
 
 /// Show status and suggested actions
 ///
 /// Shows the conditions of a BundleDeployment, its resolved source, provisioner and release, the current health of its objects, and
 /// suggested actions. Of a Resolution it shows the conditions, the members with their states, and what waits. Of a Catalog, a
-/// ProvisionerClass, a PlatformOperator, a PlatformPolicy or a Receiver it shows the conditions, what is in use, and suggested actions.
+/// ProvisionerClass, a PlatformOperator, a PlatformPolicy, a Receiver or an Alert it shows the conditions, what is in use, and suggested actions.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -62,8 +64,8 @@ Output:
   has looked at them, so that their health may differ from what it reports.
 
   --watch ends when the bundle is healthy, when a change waits for a decision, and when retries will
-  not help: a user or an administrator has to act. The controller accepts or refuses a
-  PlatformPolicy at once: it has no rollout to watch.
+  not help: a user or an administrator has to act. A PlatformPolicy and an Alert have no rollout to
+  watch.
 
 Exit codes: 0 healthy or ready; 1 not healthy or failed, or ready with an earlier version than the
   source names; 2 wrong usage; 3 neither healthy nor failed before the timeout; 6 what runs is
@@ -80,8 +82,8 @@ Examples:
   List the objects that are not healthy:
     chandler status my-operator -o json | jq '.objects[] | select(.health != \"healthy\")'")]
 pub struct Status {
-    /// Name of the BundleDeployment, or `resolution/NAME`, `catalog/NAME`, `provisionerclass/NAME`, `platformoperator/NAME` or
-    /// `platformpolicy/NAME`
+    /// Name of the BundleDeployment, or `resolution/NAME`, `catalog/NAME`, `provisionerclass/NAME`, `platformoperator/NAME`,
+    /// `platformpolicy/NAME` or `alert/NAME`
     #[arg(value_name = "NAME", value_parser = TAKES.target())]
     pub name: Target,
 
@@ -110,9 +112,10 @@ impl Status {
     /// Prints the status.
     pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
         let (name, kind) = (self.name.name.as_str(), self.name.kind());
-        if self.watch && matches!(kind, ReportingKind::PlatformPolicy | ReportingKind::Receiver) {
+        if self.watch && matches!(kind, ReportingKind::PlatformPolicy | ReportingKind::Receiver | ReportingKind::Alert)
+        {
             return Err(CommandError::usage(format!("{} has no rollout to watch", self.name))
-                .hint(format!("the controller accepts or refuses it at once: `chandler status {}`", self.name)));
+                .hint(format!("`chandler status {}` shows its state", self.name)));
         }
         let client = cluster::client(&self.connection.options()).await?;
         if self.watch {
@@ -138,6 +141,7 @@ impl Status {
             ReportingKind::Receiver => {
                 self.print(&ReportedStatus::new(&reported::get::<Receiver>(&client, name).await?))
             }
+            ReportingKind::Alert => self.print(&ReportedStatus::new(&reported::get::<Alert>(&client, name).await?)),
         }
     }
 
@@ -168,6 +172,9 @@ impl Status {
                 }
                 ReportingKind::Receiver => {
                     reported::until_settled::<Receiver>(client, name, namespace, progress, state).await
+                }
+                ReportingKind::Alert => {
+                    reported::until_settled::<Alert>(client, name, namespace, progress, state).await
                 }
             }
         };

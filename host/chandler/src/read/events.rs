@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_api::{
-    BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver, ReportingKind, Resolution,
+    Alert, BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver, ReportingKind,
+    Resolution,
 };
 use chandler_core::ObjectKey;
 use futures::{Stream, StreamExt as _, stream};
@@ -64,7 +65,8 @@ impl Scope {
             ReportingKind::Catalog
             | ReportingKind::ProvisionerClass
             | ReportingKind::PlatformPolicy
-            | ReportingKind::Receiver => {}
+            | ReportingKind::Receiver
+            | ReportingKind::Alert => {}
         }
         Ok(scope)
     }
@@ -112,6 +114,7 @@ fn own_key(kind: ReportingKind, name: &str) -> ObjectKey {
         ReportingKind::ProvisionerClass => ProvisionerClass::group(&()),
         ReportingKind::PlatformPolicy => PlatformPolicy::group(&()),
         ReportingKind::Receiver => Receiver::group(&()),
+        ReportingKind::Alert => Alert::group(&()),
     };
     ObjectKey {
         group: group.into_owned(),
@@ -132,6 +135,7 @@ pub async fn check_exists(client: &Client, kind: ReportingKind, name: &str) -> R
         ReportingKind::ProvisionerClass => reported::get::<ProvisionerClass>(client, name).await.map(drop),
         ReportingKind::PlatformPolicy => reported::get::<PlatformPolicy>(client, name).await.map(drop),
         ReportingKind::Receiver => reported::get::<Receiver>(client, name).await.map(drop),
+        ReportingKind::Alert => reported::get::<Alert>(client, name).await.map(drop),
     }
 }
 

@@ -37,7 +37,8 @@ pub async fn find(client: &Client, kind: Option<ReportingKind>, name: &str) -> R
         ReportingKind::Catalog
         | ReportingKind::ProvisionerClass
         | ReportingKind::PlatformPolicy
-        | ReportingKind::Receiver => {
+        | ReportingKind::Receiver
+        | ReportingKind::Alert => {
             let subject = Subject::new(kind, name);
             Err(CommandError::usage(format!("{subject} has no packages to explain"))
                 .hint(format!("`chandler status {subject}` shows its conditions")))

@@ -46,6 +46,9 @@ pub async fn check_namespace(client: &Client, system_namespace: &str) -> Result<
     }
 }
 
+/// The annotation with the object as `kubectl apply` sent it.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// Reads everything, and notes what it cannot read.
 pub async fn gather(client: &Client, system_namespace: &str) -> Gathered {
     let mut gathered = Gathered::default();
@@ -100,7 +103,10 @@ async fn own_objects(client: &Client, kind: OwnKind, gathered: &mut Gathered) {
         for mut object in list.items {
             let name = object.name_any();
             object.types = Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
-            let value = serde_json::to_value(object).unwrap_or_default();
+            let mut value = serde_json::to_value(object).unwrap_or_default();
+            if kind == OwnKind::Alert {
+                hide_url(&mut value);
+            }
             let size = value.to_string().len();
             if size > OBJECT {
                 gathered.leave_out(format!("{what} {name}"), format!("{size} bytes are more than {OBJECT}"));
@@ -117,6 +123,16 @@ async fn own_objects(client: &Client, kind: OwnKind, gathered: &mut Gathered) {
             Some(token) => page = page.continue_token(&token),
             None => return,
         }
+    }
+}
+
+/// Hides the URL of an Alert, whose path may be a secret, also in the copy that `kubectl apply` keeps.
+fn hide_url(alert: &mut Value) {
+    if let Some(url) = alert.pointer_mut("/spec/provider/url") {
+        *url = "left out".into();
+    }
+    if let Some(annotations) = alert.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.remove(LAST_APPLIED);
     }
 }
 

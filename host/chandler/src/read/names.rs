@@ -9,7 +9,8 @@ use std::{
 };
 
 use chandler_api::{
-    BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver, ReportingKind, Resolution,
+    Alert, BundleDeployment, Catalog, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver, ReportingKind,
+    Resolution,
 };
 use chandler_core::{dns_name, text::is_deceptive};
 use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace};
@@ -129,6 +130,7 @@ async fn objects(client: Client, kinds: &[ReportingKind]) -> Vec<String> {
             ReportingKind::PlatformOperator => list::<PlatformOperator>(client).await,
             ReportingKind::PlatformPolicy => list::<PlatformPolicy>(client).await,
             ReportingKind::Receiver => list::<Receiver>(client).await,
+            ReportingKind::Alert => list::<Alert>(client).await,
         };
         let shown = |name: String| if number == 0 { name } else { format!("{}/{name}", prefix(kind)) };
         names.unwrap_or_default().into_iter().map(shown).collect::<Vec<String>>()

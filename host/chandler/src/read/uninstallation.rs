@@ -1,8 +1,8 @@
 //! What `chandler uninstall` finds: the objects of Chandler, the installation, and who holds the Lease.
 
 use chandler_api::{
-    BundleDeployment, Catalog, ChangeApproval, ConditionType, Deletion, OwnKind, PlatformOperator, PlatformPolicy,
-    ProvisionerClass, Receiver, Resolution, find_condition,
+    Alert, BundleDeployment, Catalog, ChangeApproval, ConditionType, Deletion, OwnKind, PlatformOperator,
+    PlatformPolicy, ProvisionerClass, Receiver, Resolution, find_condition,
 };
 use chandler_controller::options::LEASE;
 use chandler_core::ObjectKey;
@@ -101,6 +101,7 @@ pub fn resource(kind: OwnKind) -> ApiResource {
         OwnKind::PlatformOperator => ApiResource::erase::<PlatformOperator>(&()),
         OwnKind::PlatformPolicy => ApiResource::erase::<PlatformPolicy>(&()),
         OwnKind::Receiver => ApiResource::erase::<Receiver>(&()),
+        OwnKind::Alert => ApiResource::erase::<Alert>(&()),
     }
 }
 

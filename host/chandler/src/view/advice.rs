@@ -1,5 +1,6 @@
 //! Suggested actions by the reason of a condition and the kind that reports it: one for every reason that reports a problem or work.
 
+mod alert;
 mod bundle_deployment;
 mod catalog;
 mod platform;
@@ -29,6 +30,7 @@ pub fn advice(reason: Reason, subject: &Subject<'_>) -> Option<String> {
         ReportingKind::PlatformOperator => platform::of_operator(reason, name).or_else(|| copied(reason, subject)),
         ReportingKind::PlatformPolicy => platform::of_policy(reason, name),
         ReportingKind::Receiver => receiver::advice(reason, name),
+        ReportingKind::Alert => alert::advice(reason, name),
     }
 }
 

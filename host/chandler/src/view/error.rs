@@ -92,7 +92,8 @@ impl CommandError {
             ReportingKind::Catalog
             | ReportingKind::ProvisionerClass
             | ReportingKind::PlatformPolicy
-            | ReportingKind::Receiver => String::new(),
+            | ReportingKind::Receiver
+            | ReportingKind::Alert => String::new(),
         };
         let message = if undo.is_empty() {
             format!("interrupted; the controller continues to work on {subject}")

@@ -1,4 +1,4 @@
-//! The status of a Catalog, ProvisionerClass, PlatformOperator, PlatformPolicy or Receiver, for `chandler status`: fields, conditions and suggested
+//! The status of a Catalog, ProvisionerClass, PlatformOperator, PlatformPolicy, Receiver or Alert, for `chandler status`: fields, conditions and suggested
 //! actions.
 
 mod details;
@@ -6,7 +6,7 @@ mod details;
 use std::fmt::Write as _;
 
 use chandler_api::{
-    Catalog, ConditionType, PlatformOperator, PlatformPolicy, ProvisionerClass, Reason, Receiver, Remedy,
+    Alert, Catalog, ConditionType, PlatformOperator, PlatformPolicy, ProvisionerClass, Reason, Receiver, Remedy,
     ReportingKind, find_condition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
@@ -69,6 +69,7 @@ reported! {
     PlatformOperator: ConditionType::Installed, details::of_operator;
     PlatformPolicy: ConditionType::Accepted, details::of_policy;
     Receiver: ConditionType::Ready, details::of_receiver;
+    Alert: ConditionType::Ready, details::of_alert;
 }
 
 /// The status of such an object.

@@ -204,6 +204,7 @@ fn the_crds_are_those_of_the_api() {
         "platformoperators.platform.openshift.io",
         "platformpolicies.chandler.dev",
         "receivers.chandler.dev",
+        "alerts.chandler.dev",
     ];
     assert_eq!(names, expected);
 }

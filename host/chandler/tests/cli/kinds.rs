@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use chandler_api::{PlatformOperator, PlatformPolicy, ProvisionerClass};
+use chandler_api::{Alert, PlatformOperator, PlatformPolicy, ProvisionerClass};
 use chandler_tests::ArchiveServer;
 use serde_json::json;
 
@@ -87,6 +87,8 @@ async fn classes_platform_operators_and_policies_are_shown_with_what_helps() {
     let _: PlatformOperator = session.world.create(operator).await;
     let policy = json!({"metadata": {"name": name("policy")}, "spec": {"packages": [{"name": "mesh"}]}});
     let _: PlatformPolicy = session.world.create(policy).await;
+    let alert = json!({"metadata": {"name": name("chat")}, "spec": {"provider": {"type": "Slack", "secretRef": {"name": "gone"}}}});
+    let _: Alert = session.world.create(alert).await;
 
     let target = format!("provisionerclass/{}", name("helm"));
     let late = session.run(&["reconcile", &target, "--timeout", "1m"]).await;
@@ -114,5 +116,18 @@ async fn classes_platform_operators_and_policies_are_shown_with_what_helps() {
         "{}",
         shown.stdout
     );
+    let target = format!("alert/{}", name("chat"));
+    chandler_tests::wait::until(
+        &kube::Api::<Alert>::all(session.world.client.clone()),
+        &name("chat"),
+        "judged",
+        |alert| alert.and_then(|alert| alert.status.as_ref()).is_some_and(|status| !status.conditions.is_empty()),
+    )
+    .await;
+    let shown = session.run(&["status", &target]).await;
+    assert_eq!(shown.code, Some(1), "{}", shown.stderr);
+    for part in ["the Secret gone does not exist", "EndpointSecretInvalid", "create or correct the Secret", "sent as"] {
+        assert!(shown.stdout.contains(part), "no {part:?}: {}", shown.stdout);
+    }
     session.world.finish().await;
 }

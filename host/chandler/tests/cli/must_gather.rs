@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs::File, io::Read as _};
 
-use chandler_api::{BundleDeployment, Catalog};
+use chandler_api::{Alert, BundleDeployment, Catalog};
 use flate2::read::GzDecoder;
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -62,6 +62,12 @@ async fn plant(session: &Session, name: &str) {
         "spec": {"source": {"type": "image", "image": {"ref": "registry.invalid/catalog:v1"}}}});
     session.world.mark(&mut catalog);
     create::<Catalog>(Api::all(client.clone()), catalog).await;
+
+    let mut alert = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "Alert",
+        "metadata": {"name": format!("{}-hidden", session.world.run())},
+        "spec": {"provider": {"type": "Webhook", "url": format!("https://127.0.0.1:1/{}", secret(14))}}});
+    session.world.mark(&mut alert);
+    create::<Alert>(Api::all(client.clone()), alert).await;
 
     let container = json!({
         "name": "chandler", "image": "registry.example.com/chandler:v0.1.0",
@@ -133,7 +139,7 @@ async fn the_archive_has_everything_but_secrets() {
     assert!(printed.contains_key("chandler-must-gather/index.json"), "{:?}", printed.keys());
     for (name, bytes) in &files {
         let text = String::from_utf8_lossy(bytes);
-        for number in 1..=13 {
+        for number in 1..=14 {
             let secret = secret(number);
             assert!(!text.contains(&secret) && !name.contains(&secret), "secret {number} is in {name}: {text}");
         }

@@ -36,6 +36,7 @@ const NAMES: &[&str] = &[
     "catalog/x",
     "provisionerclass/x",
     "platformpolicy/x",
+    "alert/x",
     "pod/x",
     "UPPER",
     "a/b/c",
@@ -73,6 +74,7 @@ fn every_command_takes_a_kind_with_the_name_or_says_what_it_takes() {
 fn options_that_a_kind_has_no_use_for_are_refused() {
     for (command, message) in [
         (&["status", "platformpolicy/x", "--watch"][..], "platformpolicy/x has no rollout to watch"),
+        (&["status", "alert/x", "--watch"], "alert/x has no rollout to watch"),
         (&["reconcile", "catalog/x", "--repair"], "--repair does not go with catalog/x"),
     ] {
         let refused = chandler(command, "");

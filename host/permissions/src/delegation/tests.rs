@@ -243,6 +243,15 @@ fn objects_that_affect_other_users_require_all_permissions() {
             all_permissions("Receiver.chandler.dev pushes decides when the sources of other users are polled"),
         ),
         (
+            json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "Alert", "metadata": {"name": "chat"},
+                   "spec": {"provider": {"type": "Webhook", "url": "https://hooks.example.com"}}}),
+            all_permissions("Alert.chandler.dev chat sends what happens to the objects of other users to a server"),
+        ),
+        (
+            object("chandler.dev/v1alpha1", "Alert", None, "chat"),
+            all_permissions("Alert.chandler.dev chat has a spec that cannot be decoded, so what it does is unknown"),
+        ),
+        (
             object("chandler.dev/v1alpha1", "Catalog", None, "vendor"),
             all_permissions(
                 "Catalog.chandler.dev vendor has a spec that cannot be decoded, so what it does is unknown",

@@ -28,6 +28,8 @@ const ORDER: [OwnKind; 8] = [
     OwnKind::ChangeApproval,
     OwnKind::PlatformPolicy,
     OwnKind::Receiver,
+    // Last, so that it still sends what happens to the others.
+    OwnKind::Alert,
 ];
 
 /// What happens to the installed software, and who deletes the objects of Chandler.

@@ -34,6 +34,10 @@ const FOREIGN: &[(ReportingKind, &[&str])] = &[
         ReportingKind::Receiver,
         &["spec.source", "spec.image", "spec.config", "ProvisionerClass", "Resolution", "Platform"],
     ),
+    (
+        ReportingKind::Alert,
+        &["BundleDeployment", "spec.source", "spec.image", "spec.config", "ProvisionerClass", "Resolution"],
+    ),
 ];
 
 /// Every pair of a kind and a reason that it reports.

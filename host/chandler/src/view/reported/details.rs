@@ -1,8 +1,8 @@
 //! The fields of each kind that are shown.
 
 use chandler_api::{
-    BundleSource, Catalog, CatalogContents, Component, PlatformOperator, PlatformPolicy, ProvisionerClass, Receiver,
-    provisioner_class::UpdatePolicy,
+    Alert, BundleSource, Catalog, CatalogContents, Component, LastDelivery, PlatformOperator, PlatformPolicy,
+    ProviderType, ProvisionerClass, Receiver, provisioner_class::UpdatePolicy,
 };
 use serde::Serialize;
 
@@ -96,6 +96,22 @@ pub enum Details {
         #[serde(skip_serializing_if = "Option::is_none")]
         webhook_path: Option<String>,
     },
+    /// An Alert.
+    Alert {
+        /// The form of the notifications.
+        provider: ProviderType,
+        /// The Secret with the URL and the credentials.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        secret: Option<String>,
+        /// Whether nothing is sent.
+        suspend: bool,
+        /// The last delivery that the status knows of.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_delivery: Option<LastDelivery>,
+        /// The notifications that were dropped.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dropped: Option<i64>,
+    },
 }
 
 pub(super) fn of_catalog(catalog: &Catalog) -> Details {
@@ -150,6 +166,17 @@ pub(super) fn of_receiver(receiver: &Receiver) -> Details {
         secret: spec.secret_ref.name,
         suspend: spec.suspend,
         webhook_path: receiver.status.as_ref().and_then(|status| status.webhook_path.clone()),
+    }
+}
+
+pub(super) fn of_alert(alert: &Alert) -> Details {
+    let (provider, status) = (&alert.spec.provider, alert.status.clone().unwrap_or_default());
+    Details::Alert {
+        provider: provider.kind,
+        secret: provider.secret_ref.as_ref().map(|secret| secret.name.clone()),
+        suspend: alert.spec.suspend,
+        last_delivery: status.last_delivery,
+        dropped: status.dropped,
     }
 }
 
@@ -261,6 +288,19 @@ impl Details {
                 ("token", Some(format!("Secret {secret}"))),
                 ("suspended", suspend.then(|| "all requests are refused".to_owned())),
             ],
+            Self::Alert { provider, secret, suspend, last_delivery, dropped } => {
+                let last = last_delivery.as_ref().map(|last| {
+                    let outcome = if last.succeeded { "accepted" } else { "failed" };
+                    format!("{outcome} at {:.0}", last.time.0)
+                });
+                vec![
+                    ("sent as", Some(format!("{provider:?}"))),
+                    ("secret", secret.clone()),
+                    ("last", last),
+                    ("dropped", dropped.map(|dropped| dropped.to_string())),
+                    ("suspended", suspend.then(|| "nothing is sent".to_owned())),
+                ]
+            }
         };
         rows.into_iter().filter_map(|(label, value)| Some((label, value?))).collect()
     }
