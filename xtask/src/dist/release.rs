@@ -23,7 +23,7 @@ pub(super) fn files(mut program: Command, binary: &[u8]) -> anyhow::Result<Vec<E
     let mut files = BTreeMap::new();
     chart::collect(&to, DIRECTORY, &mut files)?;
     ensure!(files.contains_key(&format!("{DIRECTORY}/release.json")), "the program wrote no release.json");
-    for (path, component) in files.iter().filter(|(path, _)| path.ends_with(".wasm")) {
+    for (path, component) in files.iter().filter(|(path, _)| path.contains("/provisioners/")) {
         memchr::memmem::find(binary, component).with_context(|| {
             format!("the binary of the image does not contain {path}: build both from the same sources")
         })?;

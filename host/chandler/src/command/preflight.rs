@@ -166,18 +166,22 @@ mod tests {
     use super::*;
     use crate::view::{
         doctor::{Finding, State},
-        preflight::{Checked, Outcome},
+        preflight::{
+            Checked,
+            Outcome::{self, Changed, NotBuiltIn, Refused, RefusedByBoth, Unchanged, Unchecked},
+        },
     };
 
     #[test]
     fn the_exit_code_is_that_of_the_worst_outcome() {
         let code = |outcomes: &[Outcome], states: &[State]| {
             let mut report = Report::default();
-            outcomes.iter().for_each(|outcome| report.push(Checked::new("a", "n", *outcome)));
+            for outcome in outcomes {
+                report.push(Checked::new("a", "n", *outcome));
+            }
             report.upgrade.extend(states.iter().map(|state| Finding::new("CRDs", *state, "")));
             exit_code(&report)
         };
-        use Outcome::{Changed, NotBuiltIn, Refused, RefusedByBoth, Unchanged, Unchecked};
         for (outcomes, states, expected) in [
             (&[Unchanged, NotBuiltIn, RefusedByBoth][..], &[State::Ok, State::Warning][..], 0),
             (&[Unchanged, Changed], &[], 4),

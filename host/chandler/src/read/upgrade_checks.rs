@@ -247,7 +247,11 @@ async fn role_finding(client: &Client, new: &Value, version: &str) -> Option<Fin
         ("ClusterRole", _) => Api::<DynamicObject>::all_with(client.clone(), &resource),
         ("Role", namespace) if !namespace.is_empty() => Api::namespaced_with(client.clone(), namespace, &resource),
         _ => {
-            return Some(Finding::new(ROLES, State::Problem, format!("version {version} has {what}, which is not a role")));
+            return Some(Finding::new(
+                ROLES,
+                State::Problem,
+                format!("version {version} has {what}, which is not a role"),
+            ));
         }
     };
     let command = "chandler manifests | kubectl apply --server-side -f -    # with the command of the new version, and your settings";

@@ -408,9 +408,33 @@ mod tests {
         report.push(Checked::new("other", "port", Outcome::NotBuiltIn));
         report.finish();
         let text = report.text(frame(), false);
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r#"
+        CHECK  STATE  FOUND
+
+        alpha: not checked
+          ! no route to host
+
+        harbour: changed
+          + create ConfigMap added
+          ~ change ConfigMap changed
+              data.a
+                - "1"
+                + "3"
+              data.b
+                - "2"
+              data.c
+                + "2"
+          ~ change Secret password
+              data.a
+                - "(hidden)"
+                + "(hidden)"
+          - remove ConfigMap removed
+        "#);
         assert!(!serde_json::to_string(&report).unwrap().contains("aHVudGVy"));
-        insta::assert_snapshot!(report.line(), @"");
+        insta::assert_snapshot!(
+            report.line(),
+            @"0.1.0 -> 0.2.0: 1 unchanged, 1 changed, 0 refused by the new version, 1 rendered by other provisioners, 1 not checked; nothing was changed"
+        );
         assert!(report.is_incomplete() && !report.is_refused());
     }
 

@@ -116,6 +116,7 @@ async fn every_form_of_the_new_version_shows_the_same_changes_and_nothing_is_wri
     chandler(["provisioners", "--to", &own], "").data();
     let same = session.run(&["preflight", "--to", &own, &name]).await;
     assert!(same.stderr.contains("1 unchanged, 0 changed, 0 refused"), "{}{}", same.stdout, same.stderr);
+    assert_eq!(same.code, Some(0), "{}", same.stdout);
 
     let files = later(other_annotation, |_, _| ());
     let directory = write(&files, &at("later"));
@@ -126,7 +127,7 @@ async fn every_form_of_the_new_version_shows_the_same_changes_and_nothing_is_wri
     let registry = Registry::start(Options::default()).await.unwrap();
     let image = format!("{}/chandler:v0.2.0", registry.host());
     let image_directory = layout(at("image"), &files, Some("/usr/share/chandler"));
-    let pushed = session.run(&["push", &image_directory, &image]).await;
+    let pushed = tokio::task::block_in_place(|| chandler(["push", &image_directory, &image], ""));
     assert_eq!(pushed.code, Some(0), "{}", pushed.stderr);
     let pinned = pushed.stdout.trim().to_owned();
     let binary = binary.display().to_string();
@@ -135,7 +136,7 @@ async fn every_form_of_the_new_version_shows_the_same_changes_and_nothing_is_wri
         let outcome = session.run(&["preflight", "--to", to, &name, "-o", "json"]).await;
         let mut report: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{to}: {outcome:?}"));
         assert!(outcome.stderr.contains("0 unchanged, 1 changed, 0 refused"), "{to}: {}", outcome.stderr);
-        assert_eq!(report["to"]["version"], "0.2.0");
+        assert_eq!((outcome.code, &report["to"]["version"]), (Some(4), &json!("0.2.0")), "{report:#}");
         let deployment = report["deployments"][0].take();
         let changes = deployment["changes"].as_array().unwrap();
         assert_eq!((changes.len(), &changes[0]["object"]["kind"]), (1, &json!("Deployment")), "{deployment}");
