@@ -66,21 +66,16 @@ pub struct Checked {
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted_fields: usize,
     /// Whether the probes of the release differ.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub probes_differ: bool,
     /// Whether the installed release was rendered by another component than the one that this command compares with.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub rendered_by_another_version: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 impl Checked {
