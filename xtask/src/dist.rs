@@ -13,11 +13,13 @@ mod json;
 mod krew;
 mod materials;
 mod provenance;
+mod release;
 mod time;
 
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use anyhow::Context as _;
@@ -107,7 +109,11 @@ fn packed(binary: &Path, revision: Option<&str>, output: &Path) -> anyhow::Resul
         time: BuildTime::from_environment()?,
     };
     eprintln!("{} ({architecture}, {} KiB)", binary.display(), bytes.len() / 1024);
-    let image = Image::of_binary(bytes, about)?;
+    // Components are the same for every architecture.
+    let runs_here = architecture == krew::architecture(&command::rustc_version()?.host);
+    let program = if runs_here { Command::new(fs::canonicalize(binary)?) } else { command::program("chandler")? };
+    let release = release::files(program, &bytes)?;
+    let image = Image::of_release(bytes, release, about)?;
     written(&image, output)?;
     Ok(image)
 }
@@ -192,7 +198,7 @@ mod tests {
         let plugin = fs::read_to_string(output.join("krew.yaml")).unwrap();
         let sum = digest::hexadecimal(&fs::read(output.join(&archive)).unwrap());
         assert!(plugin.contains(&format!("sha256: {sum}\n")), "{plugin}");
-        let mut check = std::process::Command::new("sha256sum");
+        let mut check = Command::new("sha256sum");
         command::run(check.current_dir(output).args(["--check", "--quiet", "SHA256SUMS"])).unwrap();
         let provenance: serde_json::Value =
             serde_json::from_slice(&fs::read(output.join("provenance.json")).unwrap()).unwrap();

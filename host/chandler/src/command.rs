@@ -40,6 +40,8 @@ pub mod must_gather;
 #[cfg(test)]
 mod other_tools_tests;
 pub mod outdated;
+pub mod preflight;
+pub mod provisioners;
 pub mod push;
 pub mod rbac;
 pub mod reconcile;
@@ -144,6 +146,8 @@ pub enum Command {
     Manifests(manifests::Manifests),
     Crds(crds::Crds),
     Doctor(doctor::Doctor),
+    Preflight(Box<preflight::Preflight>),
+    Provisioners(provisioners::Provisioners),
     MustGather(must_gather::MustGather),
     Uninstall(Box<uninstall::Uninstall>),
     Completion(completion::Completion),
@@ -188,6 +192,8 @@ impl Command {
             Self::Manifests(manifests) => manifests.run(terminal)?,
             Self::Crds(crds) => crds.run()?,
             Self::Doctor(doctor) => doctor.run().await?,
+            Self::Preflight(preflight) => return Ok(ExitCode::from(Box::pin(preflight.run(terminal)).await?)),
+            Self::Provisioners(provisioners) => provisioners.run(terminal)?,
             Self::MustGather(gather) => Box::pin(gather.run(terminal)).await?,
             Self::Uninstall(uninstall) => Box::pin(uninstall.run(terminal)).await?,
             Self::Completion(completion) => completion.run()?,

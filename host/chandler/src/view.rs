@@ -37,6 +37,7 @@ pub mod pending_change;
 pub mod permissions;
 pub mod picture;
 mod position;
+pub mod preflight;
 pub mod progress;
 pub mod progress_reporter;
 pub mod recreated;

@@ -12,6 +12,7 @@ mod component;
 mod endpoints;
 mod failure;
 mod fetch;
+mod layers;
 mod manifest;
 mod pull_secret;
 mod reference;

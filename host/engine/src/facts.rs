@@ -51,6 +51,16 @@ pub struct Facts {
     pub capabilities: Vec<String>,
 }
 
+impl Facts {
+    /// The metadata of a component, without compiling it.
+    ///
+    /// # Errors
+    /// The bytes are not a component of a version of the contract that this host supports.
+    pub fn of(wasm: &[u8]) -> Result<Self, LoadError> {
+        outline(wasm).map(|outline| outline.facts)
+    }
+}
+
 /// What can be read from the bytes of a component without compiling them.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {

@@ -27,7 +27,7 @@ pub(super) fn package(binary: &Path, time: BuildTime) -> anyhow::Result<Vec<u8>>
 }
 
 /// The files below a directory, by their path in the archive.
-fn collect(directory: &Path, path: &str, files: &mut BTreeMap<String, Vec<u8>>) -> anyhow::Result<()> {
+pub(super) fn collect(directory: &Path, path: &str, files: &mut BTreeMap<String, Vec<u8>>) -> anyhow::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let path = format!("{path}/{}", entry.file_name().to_string_lossy());

@@ -18,6 +18,7 @@ use super::{
     digest::sha256,
     files::{self, ENTRYPOINT, Entry, USER},
     json::set,
+    release,
     time::BuildTime,
 };
 
@@ -40,6 +41,11 @@ pub(super) struct About {
     pub(super) time: BuildTime,
 }
 
+/// The label of an image that has the files of its version.
+fn release_label() -> (&'static str, String) {
+    (release::LABEL, format!("/{}", release::DIRECTORY))
+}
+
 /// An image: blobs by digest, and the manifest or the index among them that is the image.
 pub(super) struct Image {
     blobs: BTreeMap<String, Vec<u8>>,
@@ -50,13 +56,25 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// The image with this binary.
-    pub(super) fn of_binary(binary: Vec<u8>, about: About) -> anyhow::Result<Self> {
-        Self::of_layers([files::system(), files::program(binary)], about)
+    /// The image with this binary, and with the files of its version.
+    pub(super) fn of_release(binary: Vec<u8>, release: Vec<Entry>, about: About) -> anyhow::Result<Self> {
+        let labels = labels(&about)?.into_iter().chain([release_label()]).collect();
+        Self::of_layers([files::system(), release, files::program(binary)], about, labels)
     }
 
-    /// An image with these layers.
-    pub(super) fn of_layers(layers: impl IntoIterator<Item = Vec<Entry>>, about: About) -> anyhow::Result<Self> {
+    /// An image with this binary alone.
+    #[cfg(test)]
+    pub(super) fn of_binary(binary: Vec<u8>, about: About) -> anyhow::Result<Self> {
+        let labels = labels(&about)?;
+        Self::of_layers([files::system(), files::program(binary)], about, labels)
+    }
+
+    /// An image with these layers, and these labels in its configuration.
+    fn of_layers(
+        layers: impl IntoIterator<Item = Vec<Entry>>,
+        about: About,
+        config_labels: BTreeMap<&'static str, String>,
+    ) -> anyhow::Result<Self> {
         let mut blobs = BTreeMap::new();
         let (mut descriptors, mut unpacked, mut history) = (Vec::new(), Vec::new(), Vec::new());
         let created = about.time.rfc3339()?;
@@ -75,7 +93,7 @@ impl Image {
                 "Env": ["PATH=/usr/local/bin"],
                 "Entrypoint": [ENTRYPOINT],
                 "WorkingDir": "/",
-                "Labels": labels(&about)?,
+                "Labels": config_labels,
             },
             "rootfs": {"type": "layers", "diff_ids": unpacked},
             "history": history,
@@ -164,7 +182,7 @@ impl Image {
 
 const TITLE: &str = "chandler";
 
-/// The labels of the image, which are also annotations of its manifest.
+/// What the image says about itself: labels of its configuration, and annotations of its manifest.
 /// <https://github.com/opencontainers/image-spec/blob/v1.1.0/annotations.md>
 fn labels(about: &About) -> anyhow::Result<BTreeMap<&'static str, String>> {
     let mut labels = BTreeMap::from([

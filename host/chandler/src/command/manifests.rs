@@ -15,7 +15,7 @@ use crate::{
         terminal::Terminal,
         text::count,
     },
-    write::files::write_texts,
+    write::files::write_all,
 };
 
 /// Print everything that a cluster needs to run the controller
@@ -132,7 +132,7 @@ impl Manifests {
         match (self.files(&settings)?, &self.to) {
             (None, None) => output::print(&output::write(&objects, self.output)?)?,
             (Some(bundle), Some(directory)) => {
-                write_texts(&bundle.files, directory)?;
+                write_all(&bundle.files, directory)?;
                 terminal.line(format!("wrote {} into {}", count(bundle.files.len(), "file"), directory.display()));
                 if !bundle.omitted.is_empty() {
                     terminal.line(format!("note: the bundle lacks what its format cannot hold: {}", omitted(&bundle)));

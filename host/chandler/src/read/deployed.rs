@@ -1,8 +1,9 @@
 //! Renders the spec of an existing BundleDeployment, as the controller does.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use chandler_api::BundleDeployment;
+use chandler_builtin::Provisioners;
 use chandler_core::Release;
 use chandler_source::{Grantee, Resolutions, Source, Sources, SystemNamespace, Wanted};
 use kube::{Client, Discovery, ResourceExt as _};
@@ -31,31 +32,80 @@ pub async fn open(
     deployment: &BundleDeployment,
     files: Option<&str>,
 ) -> Result<OpenedBundle, CommandError> {
-    let (name, spec) = (deployment.name_any(), &deployment.spec);
-    let source = Source::parse(&spec.source)
-        .map_err(|error| CommandError::failed(format!("spec.source of {name} is invalid")).because(&error));
-    let location = files.or_else(|| source.as_ref().ok().and_then(Source::location));
+    let cache = cache::directory(options.cache_directory.as_deref())?;
+    let provisioners = provisioner::provisioners(&cache)?;
+    let place = Place { provisioners: &provisioners, cache: &cache };
+    let provisioner = options.provisioner.clone().or_else(|| summary::class(deployment).map(str::to_owned));
+    let options = BundleOptions { provisioner, ..options.clone() };
+    let bundle = match files {
+        Some(files) => source::open(&Origin::parse(files)?, &cache, &options.registry).await?,
+        None => bundle(client, system_namespace, &options, deployment, place).await?,
+    };
+    opened(client, &options, deployment, bundle, place).await
+}
+
+/// What several bundles share.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// The built-in provisioners, and the engine that runs all.
+    pub provisioners: &'a Provisioners,
+    /// The cache.
+    pub cache: &'a Path,
+}
+
+/// Like [`open`], for one of many BundleDeployments: nothing is loaded for each of them. Without a provisioner in the options, the class is
+/// detected, whatever the status says.
+pub async fn open_in(
+    client: &Client,
+    system_namespace: &str,
+    options: &BundleOptions,
+    deployment: &BundleDeployment,
+    place: Place<'_>,
+) -> Result<OpenedBundle, CommandError> {
+    let bundle = bundle(client, system_namespace, options, deployment, place).await?;
+    opened(client, options, deployment, bundle, place).await
+}
+
+async fn opened(
+    client: &Client,
+    options: &BundleOptions,
+    deployment: &BundleDeployment,
+    bundle: Bundle,
+    place: Place<'_>,
+) -> Result<OpenedBundle, CommandError> {
     let options_of_spec = BundleOptions {
-        bundle: location.unwrap_or_default().to_owned(),
-        provisioner: options.provisioner.clone().or_else(|| summary::class(deployment).map(str::to_owned)),
-        namespace: Some(spec.install_namespace.clone()),
-        name: Some(name.clone()),
-        configuration: options.configuration.clone(),
-        kubernetes_version: options.kubernetes_version.clone(),
-        registry: options.registry.clone(),
-        cache_directory: options.cache_directory.clone(),
+        namespace: Some(deployment.spec.install_namespace.clone()),
+        name: Some(deployment.name_any()),
+        ..options.clone()
     };
-    let mut opened = if location.is_some() {
-        rendering::open(&options_of_spec, ClusterClasses::Of(client)).await?
-    } else {
-        let cache = cache::directory(options.cache_directory.as_deref())?;
-        let system = SystemNamespace::new(client.clone(), system_namespace.to_owned(), false);
-        let images = source::images(source::store(&cache).await?, &options.registry)?;
-        let bundle = stored(&name, &source?, &Sources::new(images, system)).await?;
-        rendering::opened(&options_of_spec, bundle, ClusterClasses::Of(client)).await?
-    };
+    let shared = (place.provisioners, place.cache);
+    let mut opened = rendering::opened(&options_of_spec, bundle, shared, ClusterClasses::Of(client)).await?;
     default_to_spec(client, options, deployment, &mut opened).await?;
     Ok(opened)
+}
+
+/// The content that the spec names. An image is never taken for a path of this machine, whatever its reference is.
+async fn bundle(
+    client: &Client,
+    system_namespace: &str,
+    options: &BundleOptions,
+    deployment: &BundleDeployment,
+    place: Place<'_>,
+) -> Result<Bundle, CommandError> {
+    let name = deployment.name_any();
+    let source = Source::parse(&deployment.spec.source)
+        .map_err(|error| CommandError::failed(format!("spec.source of {name} is invalid")).because(&error))?;
+    let origin = match (&source, source.location()) {
+        (Source::Image(image), Some(_)) => Some(Origin::Image(Box::new(image.reference().clone()))),
+        (_, Some(location)) => Some(Origin::archive(location)?),
+        (_, None) => None,
+    };
+    if let Some(origin) = origin {
+        return source::open(&origin, place.cache, &options.registry).await;
+    }
+    let system = SystemNamespace::new(client.clone(), system_namespace.to_owned(), false);
+    let images = source::images(source::store(place.cache).await?, &options.registry)?;
+    stored(&name, &source, &Sources::new(images, system)).await
 }
 
 /// Opens another bundle for a BundleDeployment, if that exists, as an upgrade installs it. A class of the cluster renders it, too; the

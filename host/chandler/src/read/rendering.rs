@@ -80,15 +80,16 @@ pub async fn open_at(
     with_bundle(options, bundle, configuration, (&provisioners, &cache), classes).await
 }
 
-/// Chooses the provisioner of a bundle that is open already; `options.bundle` is not used.
+/// Chooses the provisioner of a bundle that is open already; `options.bundle` is not used. `shared` has the provisioners, which several
+/// bundles may share, and the cache.
 pub async fn opened(
     options: &BundleOptions,
     bundle: Bundle,
+    shared: (&Provisioners, &Path),
     classes: ClusterClasses<'_>,
 ) -> Result<OpenedBundle, CommandError> {
     let configuration = configuration::given(&options.configuration)?;
-    let cache = cache::directory(options.cache_directory.as_deref())?;
-    with_bundle(options, bundle, configuration, (&provisioner::provisioners(&cache)?, &cache), classes).await
+    with_bundle(options, bundle, configuration, shared, classes).await
 }
 
 async fn with_bundle(

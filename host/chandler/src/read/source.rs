@@ -145,7 +145,8 @@ pub fn images(store: Store, registry: &RegistryOptions) -> Result<Images, Comman
     Ok(Images::new(store, ImageOptions { plain_http_registries, registries, proxies, ..ImageOptions::default() }))
 }
 
-fn refused(what: &str, error: &ContentError) -> CommandError {
+/// The error for content that could not be read, with what helps.
+pub(super) fn refused(what: &str, error: &ContentError) -> CommandError {
     CommandError::failed(format!("failed to read {what}")).because(error).hint(hint(error))
 }
 

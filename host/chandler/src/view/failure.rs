@@ -36,7 +36,7 @@ pub const EXIT_CODES: [(u8, &str); 10] = [
     (1, "failure, or the bundle is not healthy"),
     (2, "wrong usage"),
     (3, "a timeout expired"),
-    (4, "something would change (`diff`, `catalog diff`)"),
+    (4, "something would change (`diff`, `catalog diff`, `preflight`)"),
     (5, "no set of bundles fits (`resolve`, `install` from a catalog)"),
     (6, "nothing failed, and a change waits for a decision: approval, or `chandler resume`"),
     (7, "the object, package or revision that the command is about does not exist"),

@@ -38,13 +38,13 @@ pub fn unpack(content: &dyn Content, directory: &Path) -> Result<(), CommandErro
     Ok(())
 }
 
-/// Writes texts by path into a directory, which must be empty if it exists. The paths are relative and have no `..`.
-pub fn write_texts(files: &BTreeMap<String, String>, directory: &Path) -> Result<(), CommandError> {
+/// Writes files by path into a directory, which must be empty if it exists. The paths are relative and have no `..`.
+pub fn write_all(files: &BTreeMap<String, impl AsRef<[u8]>>, directory: &Path) -> Result<(), CommandError> {
     create_empty(directory)?;
-    for (path, text) in files {
+    for (path, bytes) in files {
         let path = directory.join(path);
         let parents = path.parent().map_or(Ok(()), fs::create_dir_all);
-        parents.and_then(|()| fs::write(&path, text)).map_err(|error| failed(&error, &path))?;
+        parents.and_then(|()| fs::write(&path, bytes)).map_err(|error| failed(&error, &path))?;
     }
     Ok(())
 }

@@ -78,6 +78,8 @@ const TABLE: &[(&str, Prints, u8)] = &[
     ("manifests", Data, 0),
     ("crds", Data, 0),
     ("doctor", List, CLUSTER),
+    ("preflight", Data, CLUSTER),
+    ("provisioners", Data, 0),
     ("must-gather", Nothing, CLUSTER),
     ("uninstall", Data, CLUSTER | WRITES),
     ("completion", Nothing, 0),

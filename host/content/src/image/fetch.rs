@@ -17,7 +17,7 @@ use super::{
     manifest::{self, ACCEPTED, Descriptor, ImageManifest, Manifest, check_layers, choose, refused},
 };
 use crate::{
-    Archives, ContentError, LimitExceeded, Limits, Repositories, Store, StoreError, Tree, blocking,
+    ArchiveError, Archives, ContentError, LimitExceeded, Limits, Repositories, Store, StoreError, Tree, blocking,
     path::entry_path,
     store::{Asking, ImageKey, Known, Place, Workspace, own_file},
     transport::{RequestLimits, Silent, SystemRoots},
@@ -303,7 +303,9 @@ impl Images {
             download(client, &reference, layer, &work).await?;
         }
         let limits = self.inner.store.limits().clone();
-        blocking::run_long(move |cancel| unpack_layers(&reference, &layers, below, work.cancelled_by(cancel), &limits))
+        let digests: Vec<Digest> = layers.into_iter().map(|layer| layer.digest).collect();
+        let image = reference.to_string();
+        blocking::run_long(move |cancel| unpack_layers(&image, &digests, below, work.cancelled_by(cancel), &limits))
             .await
     }
 
@@ -448,7 +450,7 @@ fn announced(headers: &HeaderMap) -> Option<Digest> {
 }
 
 /// The name of a layer in the workspace.
-fn blob_name(digest: &Digest) -> String {
+pub(super) fn blob_name(digest: &Digest) -> String {
     format!("blob-{}", digest.hex())
 }
 
@@ -472,9 +474,10 @@ async fn download(
     file.flush().await.map_err(|error| StoreError::at("write to", &path)(error).into())
 }
 
-fn unpack_layers(
-    image: &ImageReference,
-    layers: &[Descriptor],
+/// Unpacks the layers of these digests, which are in the workspace.
+pub(super) fn unpack_layers(
+    image: &str,
+    layers: &[Digest],
     below: Option<String>,
     mut work: Workspace,
     limits: &Limits,
@@ -485,17 +488,18 @@ fn unpack_layers(
     };
     let mut budget = Budget::new(limits, work.cancel());
     for layer in layers {
-        let path = work.path().join(blob_name(&layer.digest));
+        let path = work.path().join(blob_name(layer));
         let file = std::fs::File::open(&path).map_err(StoreError::at("open", &path))?;
         let unpacked = unpack::layer(file, &path, Dialect::Layer, &mut work, limits, &mut overlay, &mut budget);
         unpacked.map_err(|error| match error {
             UnpackError::Refused(error) => {
-                ContentError::Layer { image: image.to_string(), layer: layer.digest.clone(), error }
+                ContentError::Layer { image: image.to_owned(), layer: layer.clone(), error }
             }
             UnpackError::Store(error) => error.into(),
         })?;
     }
-    let files = overlay.finish(RootedAt::Tree).map_err(|error| refused(image, error.into()))?;
+    let refused = |error: ArchiveError| ContentError::Image { image: image.to_owned(), error: error.into() };
+    let files = overlay.finish(RootedAt::Tree).map_err(refused)?;
     work.commit(files)
 }
 

@@ -58,8 +58,9 @@ const NOISE: &[&str] = &["uid", "creationTimestamp", "resourceVersion", "generat
 /// The members that identify items of lists, the most specific first.
 const KEYS: &[&str] = &["name", "type", "key", "ip", "uid"];
 
-/// The fields that differ between two states of an object, in the order of their paths.
-pub(crate) fn changes(key: &ObjectKey, before: &Value, after: &Value) -> Vec<FieldChange> {
+/// The fields that differ between two states of an object, in the order of their paths. The status and what the API server sets do not
+/// count; values of Secrets, also of Secrets inside the object, are hidden.
+pub fn changes(key: &ObjectKey, before: &Value, after: &Value) -> Vec<FieldChange> {
     let (before, after) = (comparable(before), comparable(after));
     let secret = (key.group.is_empty() && key.kind == "Secret").then_some(0);
     differences(secret, &before, &after)
