@@ -255,7 +255,9 @@ async fn a_tenant_gets_no_permission_of_others_from_the_api() {
     let receiver = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "Receiver", "metadata": {"name": tenants.name("hook")},
                           "spec": {"type": "quay", "secretRef": {"name": "token"},
                                    "resources": [{"kind": "BundleDeployment", "name": "*"}]}});
-    assert!(denied(create(mallory, receiver).await).contains("receivers"));
+    let receiver: chandler_api::Receiver = serde_json::from_value(receiver).expect("a Receiver");
+    let created = Api::all(mallory.clone()).create(&PostParams::default(), &receiver).await;
+    assert!(denied(created.map(drop)).contains("receivers"));
 
     // Approval that an administrator demands of the Resolution of a tenant.
     let wish = tenants.name("wish");

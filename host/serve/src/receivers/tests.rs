@@ -88,13 +88,6 @@ async fn a_length_that_is_announced_is_refused_before_the_body_is_read() {
     assert_eq!(send(&hooks, request).await.0, StatusCode::PAYLOAD_TOO_LARGE);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_sender_that_is_too_slow_is_refused() {
-    let hooks = Fixed::new(ReceiverType::Distribution, false);
-    let never = Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>());
-    assert_eq!(send(&hooks, request(TOKEN, never)).await.0, StatusCode::REQUEST_TIMEOUT);
-}
-
 #[tokio::test]
 async fn a_suspended_receiver_refuses_everything() {
     let hooks = Fixed::new(ReceiverType::Distribution, true);
