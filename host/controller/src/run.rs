@@ -376,7 +376,7 @@ async fn reconcile_until_rewind(
     };
     installer.end();
     if matches!(ended, Ended::Shutdown) {
-        // What is left after that is lost: the transitions are in the status, and are not reported again.
+        // The rest is lost: the transitions are in the status, and are not reported again.
         tokio::select! {
             () = &mut sending => {}
             () = lanes.drained() => {}

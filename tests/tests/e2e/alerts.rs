@@ -41,16 +41,15 @@ fn state(alert: &Alert) -> String {
 }
 
 async fn until_state(world: &World, name: &str, expected: &str) -> Alert {
-    let found =
-        wait::until(&alerts(world), name, expected, |alert| alert.is_some_and(|alert| state(alert) == expected));
-    found.await.expect("the Alert")
+    let is_expected = |alert: Option<&Alert>| alert.is_some_and(|alert| state(alert) == expected);
+    wait::until(&alerts(world), name, expected, is_expected).await.expect("the Alert")
 }
 
 async fn until_delivered(world: &World, name: &str, succeeded: bool) -> Alert {
     let has =
         |alert: &Alert| alert.status.as_ref().and_then(|status| status.last_delivery.as_ref()).map(|it| it.succeeded);
-    let found = wait::until(&alerts(world), name, "a delivery", |alert| alert.and_then(has) == Some(succeeded));
-    found.await.expect("the Alert")
+    let is_expected = |alert: Option<&Alert>| alert.and_then(has) == Some(succeeded);
+    wait::until(&alerts(world), name, "a delivery", is_expected).await.expect("the Alert")
 }
 
 /// Installs a bundle.
@@ -82,7 +81,8 @@ async fn a_failure_is_sent_once_with_a_token_and_a_signature_and_no_secret_is_sh
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
     let secret = format!("{}-chat", world.name());
     let provider = json!({"type": "Webhook", "secretRef": {"name": secret}});
-    let spec = json!({"provider": provider, "filter": {"severity": "Warning"}, "summary": "the test"});
+    let spec = json!({"provider": provider, "filter": {"severity": "Warning", "excludeReasons": ["InstallationStatusFalse"]},
+        "summary": "the test"});
     let chat = alert(&world, "chat", spec).await;
     until_state(&world, &chat, "False/EndpointSecretInvalid").await;
     let data = json!({"metadata": {"name": secret}, "stringData": {
@@ -136,17 +136,17 @@ async fn a_dead_and_a_silent_server_delay_nothing_and_a_deleted_alert_sends_noth
         about(&well.received(), &name).iter().any(|it| it.json()["reason"] == "InstallationSucceeded")
     })
     .await;
-    assert_eq!(silent.received().len(), 1, "one at a time");
+    assert!(silent.open() <= 1, "one at a time");
     let failed = until_state(&world, &dead, "False/DeliveryFailed").await;
     let shown = serde_json::to_string(&failed.status).expect("JSON");
     assert!(shown.contains("the connection to the server failed") && !shown.contains("s3cret"), "{shown}");
 
     alerts(&world).delete(&slow, &DeleteParams::default()).await.expect("it exists");
     wait::eventually("the request is interrupted", || async { silent.open() == 0 }).await;
-    let before = well.received().len();
+    let (before, attempts) = (well.received().len(), silent.received().len());
     install(&world, "second").await;
     wait::eventually("the rest is sent", || async { well.received().len() >= before + 2 }).await;
-    assert_eq!(silent.received().len(), 1);
+    assert_eq!(silent.received().len(), attempts);
     until_delivered(&world, &good, true).await;
     world.finish().await;
 }

@@ -23,6 +23,7 @@ const TABLES: &[(&str, &str, Listed)] = &[
     ("docs/resolutions.md", "Reasons", Listed::All(ReportingKind::Resolution)),
     ("docs/platform-operators.md", "Status", Listed::All(ReportingKind::PlatformOperator)),
     ("docs/receivers.md", "Status", Listed::All(ReportingKind::Receiver)),
+    ("docs/notifications.md", "Status", Listed::All(ReportingKind::Alert)),
     ("docs/values.md", "Changes", Listed::Some(ReportingKind::BundleDeployment)),
 ];
 

@@ -492,9 +492,7 @@ pub(super) fn unpack_layers(
         let file = std::fs::File::open(&path).map_err(StoreError::at("open", &path))?;
         let unpacked = unpack::layer(file, &path, Dialect::Layer, &mut work, limits, &mut overlay, &mut budget);
         unpacked.map_err(|error| match error {
-            UnpackError::Refused(error) => {
-                ContentError::Layer { image: image.to_owned(), layer: layer.clone(), error }
-            }
+            UnpackError::Refused(error) => ContentError::Layer { image: image.to_owned(), layer: layer.clone(), error },
             UnpackError::Store(error) => error.into(),
         })?;
     }

@@ -22,9 +22,9 @@ use super::delivery::Delivery;
 /// The timeout of an attempt, including the read of the Secret.
 const ATTEMPT: Duration = Duration::from_secs(30);
 /// The time in which [`WRITES`] writes of a status are allowed.
-const WINDOW: Duration = Duration::from_mins(3);
-/// The most writes of a status in that time: one a minute on average, and the state changes soon after the first.
-const WRITES: usize = 3;
+const WINDOW: Duration = Duration::from_mins(6);
+/// The most writes of a status in that time: one a minute on average, and a state that changes soon is shown soon.
+const WRITES: usize = 6;
 /// How often a delivery that changes nothing else is reported.
 const REPORTED: Duration = Duration::from_mins(1);
 
@@ -170,7 +170,7 @@ impl Lane {
         next
     }
 
-    /// Sends until the Alert is not in use any more. What is being sent then is interrupted.
+    /// Sends until the Alert is not in use any more. A request that then waits for its answer is interrupted.
     pub(super) async fn run(self: Arc<Self>, delivery: Arc<Delivery>) {
         let mut alert = self.alert.subscribe();
         tokio::select! {

@@ -74,7 +74,7 @@ impl Lanes {
         }
     }
 
-    /// No longer uses the Alert of this name. What is being sent is interrupted.
+    /// No longer uses the Alert of this name. A request that waits for its answer is interrupted.
     pub(super) fn remove(&self, name: &str) {
         self.by_name.lock().remove(name).iter().for_each(|lane| lane.end());
     }
