@@ -1,7 +1,7 @@
 //! What a replica does with connections while another replica is the leader: it passes their bytes on to the leader.
 //!
 //! The relay does not end TLS. Callers check the certificate of the leader themselves, and no replica but the leader sees a token. So the
-//! address of the leader, which is read from the Lease, is not trusted: whoever answers there without the certificate of the service learns
+//! address of the leader, which is read from the Lease, is not trusted: a server that answers there without the certificate of the service learns
 //! nothing.
 
 mod connections;
