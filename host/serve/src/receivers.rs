@@ -183,7 +183,7 @@ async fn receive(State(service): State<Arc<Service>>, request: Request) -> Respo
             tracing::info!(receiver = hook.name, polled, "a webhook was accepted");
         }
         (Some(hook), outcome) => {
-            tracing::info!(receiver = hook.name, outcome = outcome.name(), "a webhook polls nothing")
+            tracing::info!(receiver = hook.name, outcome = outcome.name(), "a webhook polls nothing");
         }
     }
     outcome.response()
