@@ -50,7 +50,7 @@ pub struct Options {
     /// The content service. Default: none.
     pub content: Option<chandler_serve::Options>,
     /// The address of this replica for the others, in a Pod its own, for services that listen on all addresses. Default: none, and replicas
-    /// that wait serve no content then.
+    /// that wait serve neither content nor webhooks then.
     pub advertised_address: Option<IpAddr>,
     /// The address on which the probes of the kubelet are answered over HTTP. Default: none.
     pub probe_address: Option<SocketAddr>,

@@ -21,7 +21,7 @@ use chandler_runtime::{
     Backoff, Capacity, ClusterInfoWatch, ElectionError, Events, GenerationTracker, Metrics, Reflector, Shutdown, Slots,
     is_momentary, leadership, patiently, probe, while_leader,
 };
-use chandler_serve::{Listener, ServeError, Served};
+use chandler_serve::{Listener, ReceiverListener, ServeError, Served};
 use chandler_source::{Sources, SystemNamespace};
 use chandler_tls::TlsSettings;
 use futures::future::BoxFuture;
@@ -41,10 +41,10 @@ use crate::{
     catalog::{CatalogCacheError, CatalogStates, Catalogs},
     cluster::Cluster,
     cluster_operator::{ClusterOperatorChanges, Proxy},
-    content_listener::ContentListener,
     contents::Contents,
     decision_maps::{DecisionQueue, Worker},
     deployments::Deployments,
+    endpoints::Endpoints,
     grants,
     held::Held,
     housekeeping,
@@ -114,11 +114,11 @@ fn run_until(client: Client, options: Options, shutdown: Shutdown) -> BoxFuture<
         let monitoring = Monitoring::default();
         let (profile, tls) = TlsProfile::new(&client, &options);
         let serving = Listeners::bind(&options)?.serve(client.clone(), monitoring.clone(), tls.clone());
-        let content = ContentListener::bind(&options)?;
-        let relaying = content.relay()?;
+        let endpoints = Endpoints::bind(&options)?;
+        let relaying = endpoints.relay()?;
         let (client, health) = (monitoring.measured(&client), monitoring.health.clone());
         let stopping = shutdown.clone();
-        let working = Box::pin(lead(client, options, content, (monitoring, tls), shutdown));
+        let working = Box::pin(lead(client, options, endpoints, (monitoring, tls), shutdown));
         tokio::select! {
             ended = working => ended,
             Err(error) = serving => Err(error.into()),
@@ -133,26 +133,26 @@ fn run_until(client: Client, options: Options, shutdown: Shutdown) -> BoxFuture<
 async fn lead(
     client: Client,
     options: Options,
-    content: ContentListener,
+    endpoints: Endpoints,
     (monitoring, tls): (Monitoring, watch::Receiver<TlsSettings>),
     shutdown: Shutdown,
 ) -> Result<(), ControllerError> {
     let Some(election) = options.leader_election.clone() else {
-        return Box::pin(reconcile(client, options, content, (monitoring, tls), shutdown)).await;
+        return Box::pin(reconcile(client, options, endpoints, (monitoring, tls), shutdown)).await;
     };
     let standby = monitoring.health.clone();
     let metrics = Arc::clone(&monitoring.metrics);
-    let follower = content.follower();
+    let followers = endpoints.followers();
     let election = election
-        .annotated(content.annotations(options.advertised_address)?)
+        .annotated(endpoints.annotations(options.advertised_address)?)
         .when_waiting(move |annotations| {
             standby.note(Phase::Standby);
-            follower.read(annotations);
+            followers.read(annotations);
         })
         .when_renewed(move |renewal| metrics.renewed(renewal.as_str()));
     let ran = while_leader(&election, shutdown, |shutdown, fence| {
-        content.lead();
-        reconcile(fenced(&client, fence), options, content, (monitoring, tls), shutdown)
+        endpoints.lead();
+        reconcile(fenced(&client, fence), options, endpoints, (monitoring, tls), shutdown)
     });
     Box::pin(ran).await?.unwrap_or(Ok(()))
 }
@@ -170,7 +170,7 @@ enum Ended {
 async fn reconcile(
     client: Client,
     options: Options,
-    content: ContentListener,
+    endpoints: Endpoints,
     (monitoring, tls): (Monitoring, watch::Receiver<TlsSettings>),
     shutdown: Shutdown,
 ) -> Result<(), ControllerError> {
@@ -178,9 +178,9 @@ async fn reconcile(
     loop {
         monitoring.health.note(Phase::Listing);
         let watched = (monitoring.clone(), tls.clone());
-        let listener = content.listener()?;
+        let listeners = (endpoints.content()?, endpoints.webhooks()?);
         let ended =
-            reconcile_until_rewind(client.clone(), options.clone(), (listener, watched), shutdown.clone(), not_before);
+            reconcile_until_rewind(client.clone(), options.clone(), (listeners, watched), shutdown.clone(), not_before);
         match Box::pin(ended).await? {
             Ended::Shutdown => return Ok(()),
             Ended::Rewound(object) => tracing::warn!(
@@ -202,10 +202,13 @@ async fn rewound(availability: &Availability, not_before: Instant) -> String {
     availability.rewound().await
 }
 
+/// The addresses of content and of webhooks.
+type BoundListeners = (Option<Listener>, Option<ReceiverListener>);
+
 async fn reconcile_until_rewind(
     client: Client,
     options: Options,
-    (listener, (monitoring, tls)): (Option<Listener>, (Monitoring, watch::Receiver<TlsSettings>)),
+    ((listener, webhook_listener), (monitoring, tls)): (BoundListeners, (Monitoring, watch::Receiver<TlsSettings>)),
     shutdown: Shutdown,
     not_before: Instant,
 ) -> Result<Ended, ControllerError> {
@@ -301,7 +304,8 @@ async fn reconcile_until_rewind(
 
     let indexes = catalog_reconciler.indexes();
     let held = Held { installer: Arc::clone(&installer), catalogs: Arc::clone(&catalog_states) };
-    let receiving = listen(Arc::clone(&cluster), Arc::clone(&webhooks), tls.clone(), shutdown.clone());
+    let receiving =
+        listen(Arc::clone(&cluster), Arc::clone(&webhooks), webhook_listener, tls.clone(), shutdown.clone());
     let serving = serve(listener, held, (indexes, tls), shutdown.clone());
 
     let metrics: Arc<dyn Metrics> = Arc::new(Reconciles(Arc::clone(&monitoring.metrics)));

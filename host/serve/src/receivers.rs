@@ -30,7 +30,7 @@ use kube::Client;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
-use crate::{ServeError, certificate, https, server};
+use crate::{ServeError, certificate, https, relay::Relayed, server};
 
 /// The most bytes of a body.
 pub const BODY_BYTES: usize = 1 << 20;
@@ -259,6 +259,23 @@ impl ReceiverListener {
         let serving = https::Serving { socket: self.socket, what: "webhooks", url, tls };
         let serving = serving.run(router(hooks), certificates, None, shutdown);
         serving.await.map_err(|source| ServeError::Accept { what: "webhooks", source })
+    }
+}
+
+impl Relayed for ReceiverListener {
+    const WHAT: &'static str = "webhooks";
+
+    fn address(&self) -> Result<SocketAddr, ServeError> {
+        server::local_address(Self::WHAT, self.options.address, &self.socket)
+    }
+
+    fn shared(&self) -> Result<Self, ServeError> {
+        let socket = server::shared(Self::WHAT, self.options.address, &self.socket)?;
+        Ok(Self { socket, options: self.options.clone(), namespace: self.namespace.clone() })
+    }
+
+    fn into_socket(self) -> TcpListener {
+        self.socket
     }
 }
 

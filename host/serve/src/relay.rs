@@ -23,6 +23,7 @@ use tokio::{
 };
 
 use self::connections::{Connection, Connections};
+use crate::ServeError;
 
 /// How many connections are passed on at once. Each takes two buffers of 8 KiB.
 const MOST: usize = 512;
@@ -84,12 +85,39 @@ pub fn published(bound: SocketAddr, advertised: Option<IpAddr>) -> Option<Socket
     Some(SocketAddr::new(ip, bound.port()))
 }
 
-/// Passes connections on until this replica is the leader. Does not complete: the accepted connections stay open until an end closes them, and
-/// the ones that nothing has accepted remain for the server that listens next.
+/// A bound address whose connections can be passed on.
+pub trait Relayed: Sized {
+    /// What is served there, for messages.
+    const WHAT: &'static str;
+
+    /// The address that is bound.
+    ///
+    /// # Errors
+    /// The system does not say.
+    fn address(&self) -> Result<SocketAddr, ServeError>;
+
+    /// Another handle of the same address: connections that no server has accepted yet are shared.
+    ///
+    /// # Errors
+    /// The process has too many open files.
+    fn shared(&self) -> Result<Self, ServeError>;
+
+    /// The socket.
+    fn into_socket(self) -> TcpListener;
+}
+
+/// Passes connections on until this replica is the leader. Does not complete ([`relay`]).
 ///
 /// # Errors
-/// The socket cannot be used.
-pub async fn run(socket: TcpListener, leader: watch::Receiver<Leader>) -> io::Result<Infallible> {
+/// Connections cannot be accepted.
+pub async fn run<L: Relayed>(listener: L, leader: watch::Receiver<Leader>) -> Result<Infallible, ServeError> {
+    let relayed = relay(listener.into_socket(), leader).await;
+    relayed.map_err(|source| ServeError::Accept { what: L::WHAT, source })
+}
+
+/// Passes connections on until this replica is the leader. Does not complete: the accepted connections stay open until an end closes them, and
+/// the ones that nothing has accepted remain for the server that listens next.
+async fn relay(socket: TcpListener, leader: watch::Receiver<Leader>) -> io::Result<Infallible> {
     let own = reachable(socket.local_addr()?);
     if *leader.borrow() != Leader::Here {
         socket.set_nonblocking(true)?;
@@ -254,7 +282,7 @@ mod tests {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         let (leader, watched) = watch::channel(Leader::Unknown);
-        let relay = tokio::spawn(run(socket.try_clone().unwrap(), watched));
+        let relay = tokio::spawn(relay(socket.try_clone().unwrap(), watched));
         // It waits until a leader is known.
         let early = tokio::spawn(async move { ask(address, b"early").await });
         leader.send_replace(Leader::At(server("first: ").await));
@@ -279,7 +307,7 @@ mod tests {
         let address = socket.local_addr().unwrap();
         let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let (_leader, watched) = watch::channel(Leader::At(gone));
-        let relay = tokio::spawn(run(socket, watched));
+        let relay = tokio::spawn(relay(socket, watched));
         let mut stream = TcpStream::connect(address).await.unwrap();
         let mut answer = Vec::new();
         // Closed or reset, without an answer.

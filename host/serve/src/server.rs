@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    convert::Infallible,
     future::Future,
     io,
     net::{SocketAddr, TcpListener},
@@ -22,7 +21,7 @@ use crate::{
     callers::Callers,
     catalogs::Catalogs,
     certificate, https,
-    relay::{self, Leader},
+    relay::Relayed,
     routes::{self, Service},
     uploads::Uploads,
 };
@@ -161,35 +160,6 @@ impl Listener {
         Ok(Self { socket, options, namespace: namespace.to_owned(), url })
     }
 
-    /// The address that is bound.
-    ///
-    /// # Errors
-    /// The system does not say.
-    pub fn address(&self) -> Result<SocketAddr, ServeError> {
-        let address = self.options.address;
-        self.socket.local_addr().map_err(|source| ServeError::Listen { what: "content", address, source })
-    }
-
-    /// Another handle of the same address: connections that no server has accepted yet are shared.
-    ///
-    /// # Errors
-    /// The process has too many open files.
-    pub fn shared(&self) -> Result<Self, ServeError> {
-        let address = self.options.address;
-        let socket = self.socket.try_clone();
-        let socket = socket.map_err(|source| ServeError::Listen { what: "content", address, source })?;
-        Ok(Self { socket, options: self.options.clone(), namespace: self.namespace.clone(), url: self.url.clone() })
-    }
-
-    /// Passes connections on to the leader until this replica is the leader ([`relay::run`]).
-    ///
-    /// # Errors
-    /// Connections cannot be accepted.
-    pub async fn relay(self, leader: watch::Receiver<Leader>) -> Result<Infallible, ServeError> {
-        let relayed = relay::run(self.socket, leader).await;
-        relayed.map_err(|source| ServeError::Accept { what: "content", source })
-    }
-
     /// The URL by which clients reach the service, without a slash at the end.
     pub fn url(&self) -> &str {
         &self.url
@@ -224,6 +194,37 @@ impl Listener {
         names.extend(host.map(|host| host.trim_matches(['[', ']']).to_owned()));
         names
     }
+}
+
+impl Relayed for Listener {
+    const WHAT: &'static str = "content";
+
+    fn address(&self) -> Result<SocketAddr, ServeError> {
+        local_address(Self::WHAT, self.options.address, &self.socket)
+    }
+
+    fn shared(&self) -> Result<Self, ServeError> {
+        let socket = shared(Self::WHAT, self.options.address, &self.socket)?;
+        Ok(Self { socket, options: self.options.clone(), namespace: self.namespace.clone(), url: self.url.clone() })
+    }
+
+    fn into_socket(self) -> TcpListener {
+        self.socket
+    }
+}
+
+/// The address of a bound socket.
+pub(crate) fn local_address(
+    what: &'static str,
+    address: SocketAddr,
+    socket: &TcpListener,
+) -> Result<SocketAddr, ServeError> {
+    socket.local_addr().map_err(|source| ServeError::Listen { what, address, source })
+}
+
+/// Another handle of a bound socket.
+pub(crate) fn shared(what: &'static str, address: SocketAddr, socket: &TcpListener) -> Result<TcpListener, ServeError> {
+    socket.try_clone().map_err(|source| ServeError::Listen { what, address, source })
 }
 
 /// Binds an address, for tokio.

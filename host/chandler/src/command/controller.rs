@@ -105,8 +105,8 @@ pub struct Controller {
     #[command(flatten)]
     pub content: ContentServiceArguments,
 
-    /// IP address of this replica for the other ones, which pass connections for content on to the leader: in a Pod its own (status.podIP)
-    /// [default: the address of --content-address, if it names one]
+    /// IP address of this replica for the other ones, which pass connections for content and webhooks on to the leader: in a Pod its own
+    /// (status.podIP) [default: the address of --content-address or --receiver-address, if it names one]
     #[arg(long, value_name = "IP", env = "CHANDLER_ADVERTISE_ADDRESS", hide_env_values = true)]
     pub advertise_address: Option<IpAddr>,
 

@@ -19,7 +19,7 @@ const OURS: [&str; 4] =
 const WITHOUT_PERMISSION: [Reason; 4] =
     [Reason::ServiceAccountNotFound, Reason::PermissionsMissing, Reason::Forbidden, Reason::RecordOutdated];
 /// What installs others comes first: it would install them again.
-const ORDER: [OwnKind; 8] = [
+const ORDER: [OwnKind; 9] = [
     OwnKind::PlatformOperator,
     OwnKind::Resolution,
     OwnKind::BundleDeployment,
