@@ -32,11 +32,19 @@ pub struct Queue {
     /// The name of the Alert.
     alert: String,
     waiting: VecDeque<Arc<Notification>>,
-    sent_before: HashMap<Digest, Instant>,
+    sent_before: HashMap<Digest, Sent>,
     order: VecDeque<(Instant, Digest)>,
     /// The minute that is counted, and the number that was sent in it.
     minute: Option<(Instant, u32)>,
     left_out: LeftOut,
+}
+
+/// When a notification was sent, and about which object.
+#[derive(Debug)]
+struct Sent {
+    since: Instant,
+    uid: String,
+    severity: AlertSeverity,
 }
 
 /// What was left out since the last notification that says so.
@@ -95,7 +103,8 @@ impl Queue {
         if self.sent_before.contains_key(&content) {
             return Pushed::Repetition;
         }
-        self.sent_before.insert(content.clone(), now);
+        let Notification { uid, severity, .. } = notification.as_ref();
+        self.sent_before.insert(content.clone(), Sent { since: now, uid: uid.clone(), severity: *severity });
         self.order.push_back((now, content));
         let is_full = self.waiting.len() >= WAITING;
         if is_full && let Some(oldest) = self.waiting.pop_front() {
@@ -129,6 +138,14 @@ impl Queue {
         Next::Send(notification)
     }
 
+    /// Notes any notification about an object, also one that the Alert does not select: a problem that comes back after a change for the better
+    /// is not a repetition.
+    pub fn note(&mut self, notification: &Notification) {
+        if notification.severity == AlertSeverity::Info {
+            self.sent_before.retain(|_, sent| sent.uid != notification.uid || sent.severity == AlertSeverity::Info);
+        }
+    }
+
     /// The delivery failed: if the same happens again, it is not a repetition.
     pub fn failed(&mut self, notification: &Notification) {
         self.sent_before.remove(&notification.content());
@@ -155,7 +172,7 @@ impl Queue {
                 return;
             }
             // It may have been sent again since.
-            if self.sent_before.get(content) == Some(since) {
+            if self.sent_before.get(content).is_some_and(|sent| sent.since == *since) {
                 self.sent_before.remove(content);
             }
             self.order.pop_front();
@@ -235,6 +252,19 @@ mod tests {
         // The first occurrence ends later than an hour ago, and the second has not.
         assert_eq!(queue.push(numbered(1), now + REPETITION), Pushed::Repetition);
         assert_eq!(queue.push(numbered(1), now + REPETITION + MINUTE), Pushed::Waits);
+    }
+
+    #[test]
+    fn a_problem_that_comes_back_is_not_a_repetition() {
+        let (mut queue, now) = (Queue::new("chat"), Instant::now());
+        let problem = Arc::new(Notification { severity: AlertSeverity::Warning, ..notification() });
+        let fixed = Notification { severity: AlertSeverity::Info, message: "fixed".to_owned(), ..notification() };
+        assert_eq!(queue.push(Arc::clone(&problem), now), Pushed::Waits);
+        queue.note(&problem);
+        queue.note(&Notification { uid: "another object".to_owned(), ..fixed.clone() });
+        assert_eq!(queue.push(Arc::clone(&problem), now), Pushed::Repetition);
+        queue.note(&fixed);
+        assert_eq!(queue.push(problem, now), Pushed::Waits);
     }
 
     #[test]

@@ -121,10 +121,12 @@ impl Lane {
         let selects = |alert: &Arc<Alert>| {
             !alert.spec.suspend && filter::selects(alert.spec.filter.as_ref(), notification, labels)
         };
-        if !self.alert.borrow().as_ref().is_some_and(selects) {
+        let is_selected = self.alert.borrow().as_ref().is_some_and(selects);
+        let mut state = self.state.lock();
+        state.queue.note(notification);
+        if !is_selected {
             return;
         }
-        let mut state = self.state.lock();
         match state.queue.push(Arc::clone(notification), Instant::now()) {
             Pushed::Waits => {}
             Pushed::DroppedOldest => {
