@@ -307,7 +307,7 @@ mod tests {
             let error = of_secret(data).unwrap_err();
             assert!(error.is_of_secret() && !error.to_string().contains("s3c"), "{error}");
         }
-        let many: String = (0..17).map(|number| format!("x-{number}: a\n")).collect();
-        assert!(of_secret(&[URL, ("headers", &many)]).is_err());
+        let many: Vec<String> = (0..17).map(|number| format!("x-{number}: a")).collect();
+        assert!(of_secret(&[URL, ("headers", &many.join("\n"))]).is_err());
     }
 }

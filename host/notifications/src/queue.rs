@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(queue.push(numbered(1), now), Pushed::Waits);
         assert_eq!(queue.push(numbered(1), now), Pushed::Repetition);
         assert_eq!(sent(&mut queue, now), ["1"]);
-        assert_eq!(queue.push(numbered(1), now + REPETITION - MINUTE), Pushed::Repetition);
+        assert_eq!(queue.push(numbered(1), now + MINUTE), Pushed::Repetition);
         assert_eq!(queue.push(numbered(2), now + MINUTE), Pushed::Waits);
         assert_eq!(queue.push(numbered(1), now + REPETITION), Pushed::Waits);
         let other = Notification { uid: "another object of the same name".to_owned(), ..(*numbered(1)).clone() };

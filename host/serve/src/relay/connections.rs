@@ -133,13 +133,13 @@ mod tests {
         let (first, second) = (connections.add(), connections.add());
         // The first one is used.
         let (mut caller, relayed) = duplex(64);
-        let (server, mut served) = duplex(64);
+        let (upstream, mut leader) = duplex(64);
         caller.write_all(b"a").await.unwrap();
         {
-            let mut passing = std::pin::pin!(first.pass(relayed, server));
+            let mut passing = std::pin::pin!(first.pass(relayed, upstream));
             assert!((&mut passing).now_or_never().is_none());
         }
-        assert_eq!(served.read_u8().await.unwrap(), b'a');
+        assert_eq!(leader.read_u8().await.unwrap(), b'a');
         let third = connections.add();
         assert!(second.gives_way().now_or_never().is_some());
         assert!(first.gives_way().now_or_never().is_none() && third.gives_way().now_or_never().is_none());
@@ -153,16 +153,16 @@ mod tests {
         let connections = Connections::new(2, Duration::from_millis(10));
         // The caller neither reads nor ends: the first bytes fit, and the rest does not.
         let (_caller, relayed) = duplex(4);
-        let (server, mut served) = duplex(64);
-        served.write_all(b"more than four").await.unwrap();
-        let ended = connections.add().pass(relayed, server).await;
+        let (upstream, mut leader) = duplex(64);
+        leader.write_all(b"more than four").await.unwrap();
+        let ended = connections.add().pass(relayed, upstream).await;
         assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
         // The server ends, and the caller stays.
         let (mut caller, relayed) = duplex(64);
-        let (server, mut served) = duplex(64);
-        served.write_all(b"bye").await.unwrap();
-        drop(served);
-        connections.add().pass(relayed, server).await.unwrap();
+        let (upstream, mut leader) = duplex(64);
+        leader.write_all(b"bye").await.unwrap();
+        drop(leader);
+        connections.add().pass(relayed, upstream).await.unwrap();
         let mut answer = String::new();
         caller.read_to_string(&mut answer).await.unwrap();
         assert_eq!(answer, "bye");
