@@ -285,9 +285,6 @@ async fn reconcile_until_rewind(
     let provisioner_classes = ProvisionerClasses::open(&cluster, &signals, &known, (&defined, &components), &classes)
         .map_err(ControllerError::Cache)?;
     let catalog_reconciler = Arc::new(Catalogs::open(&cluster, &signals, &catalog_states, catalog_sources)?);
-    let delivery = delivery(&cluster, &alerts);
-    let alert_reconciler = Alerts::new(&cluster, &lanes, &delivery, &alerts);
-    patiently(|| alert_reconciler.preload(), is_momentary).await.map_err(listing("Alerts"))?;
     // The records of a BundleDeployment that is not selected belong to another controller.
     patiently(|| records.load(selector.selects_all()), RecordError::is_transient).await?;
     patiently(|| provisioner_classes.preload(), is_momentary).await.map_err(listing("ProvisionerClasses"))?;
@@ -297,6 +294,9 @@ async fn reconcile_until_rewind(
     probe::<PlatformOperator>(&client, selector.list()).await.map_err(listing("PlatformOperators"))?;
     probe::<PlatformPolicy>(&client, ListParams::default()).await.map_err(listing("PlatformPolicies"))?;
     probe::<Receiver>(&client, selector.list()).await.map_err(listing("Receivers"))?;
+    let delivery = delivery(&cluster, &alerts);
+    let alert_reconciler = Alerts::new(&cluster, &lanes, &delivery, &alerts);
+    patiently(|| alert_reconciler.preload(), is_momentary).await.map_err(listing("Alerts"))?;
     probe::<ChangeApproval>(&client, ListParams::default()).await.map_err(listing("ChangeApprovals"))?;
     if !selector.selects_all() {
         tracing::info!(%selector, "other BundleDeployments, ProvisionerClasses, Catalogs, Resolutions, PlatformOperators and Receivers are left alone");

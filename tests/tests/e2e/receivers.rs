@@ -5,7 +5,6 @@ use std::{net::SocketAddr, time::Duration};
 use chandler_api::{ConditionType, Receiver, find_condition};
 use chandler_controller::ReceiverOptions;
 use chandler_tests::{ContentClient, World, bundles::Bundle, content_service::Answer, wait};
-use futures::StreamExt as _;
 use hmac::{Hmac, Mac as _};
 use http::StatusCode;
 use k8s_openapi::api::core::v1::Secret;
@@ -200,11 +199,6 @@ async fn a_receiver_follows_its_secret_and_its_spec() {
     assert_eq!(send(&path, TOKEN).await, StatusCode::FORBIDDEN);
     hooks.receivers().patch(&name, &merge, &suspend(false)).await.expect("it is changed");
     hooks.path("pushes", "ReceiverReady").await;
-
-    // More than the limit of a minute, in one burst.
-    let burst = futures::stream::iter((0..200).map(|_| send(&path, TOKEN))).buffer_unordered(4);
-    let burst: Vec<StatusCode> = burst.collect().await;
-    assert!(burst.contains(&StatusCode::TOO_MANY_REQUESTS), "{burst:?}");
 
     // Another token: the earlier path is unknown.
     hooks.secrets().patch("late", &merge, &token(OTHER)).await.expect("it is changed");

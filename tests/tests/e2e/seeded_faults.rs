@@ -4,7 +4,7 @@ mod prometheus;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use chandler_api::{Catalog, ProvisionerClass, Resolution};
+use chandler_api::{Alert, Catalog, ProvisionerClass, Resolution};
 use chandler_devcluster::{Effect, Fault, faults::Verb};
 use chandler_devregistry::{Authentication, Options as RegistryOptions, Registry};
 use chandler_test_support::needs;
@@ -13,6 +13,7 @@ use chandler_tests::{
     bundles::{self, Bundle},
     controller_thread::ControllerThread,
     crash_point::CrashPoint,
+    receiver::{Receiver, Reply},
     wait,
 };
 use http::{HeaderValue, header::USER_AGENT};
@@ -55,6 +56,7 @@ const STALLED: &str = "Waiting for an action, by reason";
 const CALLS: &str = "Calls of provisioners";
 const HEALTH: &str = "Unhealthy and drifted bundles, by reason";
 const REPAIRS: &str = "Repairs and contested objects";
+const NOTIFICATIONS: &str = "Notifications of Alerts, by outcome";
 
 const OF_BUNDLES: &[Row] = &[
     row("registry down", FETCHES, &[("source", "image"), ("outcome", "NetworkFailed")], 0.0),
@@ -63,6 +65,7 @@ const OF_BUNDLES: &[Row] = &[
     row("provisioner crashes", CALLS, &[("outcome", "PluginTrapped")], 0.0),
     row("provisioner exceeds its time", CALLS, &[("outcome", "PluginTimeout")], 0.0),
     row("provisioner exceeds its memory", CALLS, &[("outcome", "PluginOutOfMemory")], 0.0),
+    row("server of an Alert refuses", NOTIFICATIONS, &[("outcome", "failed")], 0.0),
     row("bad bundle", STALLED, &[("kind", "BundleDeployment"), ("reason", "InvalidContent")], 0.0),
     row("bad configuration", STALLED, &[("kind", "BundleDeployment"), ("reason", "InvalidConfiguration")], 0.0),
     row("permissions missing", NOT_READY, &[("kind", "BundleDeployment"), ("reason", "PermissionsMissing")], 0.0),
@@ -101,7 +104,7 @@ const GETS: &str = "chandler_api_request_duration_seconds_sum{verb=\"get\"} ";
 impl Row {
     /// Whether its query shows the rate of a counter.
     fn is_counted(&self) -> bool {
-        [FETCHES, CALLS, REPAIRS].contains(&self.panel)
+        [FETCHES, CALLS, REPAIRS, NOTIFICATIONS].contains(&self.panel)
     }
 }
 
@@ -192,6 +195,8 @@ struct Faults {
     scraper: Scraper,
     /// The registry that refuses.
     locked: Registry,
+    /// The server of an Alert, which refuses.
+    alerted: Receiver,
 }
 
 impl Faults {
@@ -209,7 +214,8 @@ impl Faults {
         let username = "user".to_owned();
         let authentication = Authentication::Basic { username, password: "s3cret".to_owned() };
         let locked = Registry::start(RegistryOptions { authentication, ..RegistryOptions::default() }).await;
-        Self { world, scraper, locked: locked.expect("a registry") }
+        let alerted = Receiver::start(&[Reply::Status(404); 100]).await;
+        Self { world, scraper, locked: locked.expect("a registry"), alerted }
     }
 
     fn name(&self, suffix: &str) -> String {
@@ -235,6 +241,9 @@ impl Faults {
         self.install("held", json!({})).await;
         let limits = json!({"timeout": "1s", "memory": "32Mi"});
         create_class(&self.world, &self.world.name(), limits).await;
+        let alert = json!({"metadata": {"name": self.name("alert")},
+            "spec": {"provider": {"type": "Webhook", "url": self.alerted.url("/")}, "filter": {"reasons": ["PluginTrapped"]}}});
+        let _: Alert = self.world.create(alert).await;
     }
 
     /// Faults that counters count. `round` makes names.

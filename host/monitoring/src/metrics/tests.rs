@@ -91,6 +91,8 @@ fn the_page_lists_each_metric_with_its_type() {
     metrics.repaired(false, 1);
     metrics.answered(ResolverOutcome::Decided, Duration::ZERO, 0);
     metrics.renewed("renewed");
+    metrics.notified(NotificationOutcome::Delivered, 1);
+    metrics.webhook("accepted");
     metrics.read_state_with(State::default);
     let text = metrics.exposition();
     let mut exposed: Vec<(String, &str)> = Vec::new();

@@ -240,7 +240,16 @@ fn objects_that_affect_other_users_require_all_permissions() {
             json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "Receiver", "metadata": {"name": "pushes"},
                    "spec": {"type": "github", "secretRef": {"name": "pushes"},
                             "resources": [{"kind": "BundleDeployment", "name": "*"}]}}),
-            all_permissions("Receiver.chandler.dev pushes decides when the sources of other users are polled"),
+            {
+                let pushes = "Receiver.chandler.dev pushes";
+                let mut needed =
+                    all_permissions(&format!("{pushes} decides when the sources of other users are polled"));
+                needed.push(format!(
+                    "in namespace chandler-system: {{APIGroups:[\"\"], Resources:[\"secrets\"], ResourceNames:[\"pushes\"], \
+                     Verbs:[\"get\"]}}; {pushes} makes the controller read Secret chandler-system/pushes"
+                ));
+                needed
+            },
         ),
         (
             json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "Alert", "metadata": {"name": "chat"},
