@@ -31,6 +31,7 @@ pub(super) const TAKES: Takes = Takes::kinds(&[
     ReportingKind::ProvisionerClass,
     ReportingKind::PlatformOperator,
     ReportingKind::PlatformPolicy,
+    ReportingKind::Receiver,
 ])
 .instead(&[(
     ReportingKind::Alert,

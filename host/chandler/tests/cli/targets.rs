@@ -36,6 +36,7 @@ const NAMES: &[&str] = &[
     "catalog/x",
     "provisionerclass/x",
     "platformpolicy/x",
+    "receiver/x",
     "alert/x",
     "pod/x",
     "UPPER",
