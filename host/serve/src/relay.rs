@@ -106,7 +106,8 @@ pub trait Relayed: Sized {
     fn into_socket(self) -> TcpListener;
 }
 
-/// Passes connections on until this replica is the leader. Does not complete ([`relay`]).
+/// Passes connections on until this replica is the leader. Does not complete: the accepted connections stay open until an end closes them, and
+/// the ones that nothing has accepted remain for the server that listens next.
 ///
 /// # Errors
 /// Connections cannot be accepted.
@@ -115,8 +116,6 @@ pub async fn run<L: Relayed>(listener: L, leader: watch::Receiver<Leader>) -> Re
     relayed.map_err(|source| ServeError::Accept { what: L::WHAT, source })
 }
 
-/// Passes connections on until this replica is the leader. Does not complete: the accepted connections stay open until an end closes them, and
-/// the ones that nothing has accepted remain for the server that listens next.
 async fn relay(socket: TcpListener, leader: watch::Receiver<Leader>) -> io::Result<Infallible> {
     let own = reachable(socket.local_addr()?);
     if *leader.borrow() != Leader::Here {
