@@ -59,7 +59,7 @@ fn files_are_written_into_a_directory_that_is_empty() {
     let line = ["manifests", "--format", "chart", "--to", chart, "--set", "image=registry.corp.example/chandler:v1"];
     let written = chandler(line, "");
     assert_eq!((written.code, written.stdout.as_str()), (Some(0), ""), "{}", written.stderr);
-    insta::assert_snapshot!(written.stderr.replace(chart, "DIR"), @"wrote 31 files into DIR");
+    insta::assert_snapshot!(written.stderr.replace(chart, "DIR"), @"wrote 34 files into DIR");
     let values = fs::read_to_string(directory.path().join("chart/values.yaml")).unwrap();
     assert!(values.contains("\nimage: registry.corp.example/chandler:v1\n"), "{values}");
     assert!(directory.path().join("chart/templates/controller.yaml").is_file());

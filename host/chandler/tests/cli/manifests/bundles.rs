@@ -65,7 +65,7 @@ fn the_registry_provisioner_makes_the_printed_objects_of_it() {
     let settings = ["--profile", "openshift", "--set", "content=true", "--set", "admissionPolicies=false"];
     let notes = written("registry", &settings, &directory.path().join("bundle"));
     insta::assert_snapshot!(notes.replace(directory.path().to_str().unwrap(), "DIR"), @r"
-    wrote 25 files into DIR/bundle
+    wrote 27 files into DIR/bundle
     note: the bundle lacks what its format cannot hold: Namespace chandler-system, ResourceQuota chandler-critical-pods, FlowSchema chandler-leases and chandler
     note: the image registry.example.com/chandler:v0.1.0 is a placeholder: name yours with --set image=IMAGE (docs/install.md, An image)
     note: without the admission policies, every user who may write a BundleDeployment may name every account; the roles edit and admin do not get this permission
