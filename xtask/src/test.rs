@@ -12,6 +12,11 @@ use crate::{
 /// The variable of Rust's test harness.
 const THREADS: &str = "RUST_TEST_THREADS";
 
+/// An end-to-end test that uses all first-party components. It runs before the others, so that they find compiled code in the target
+/// directory: the processes that start first would each compile the same components, several times in tests with several controllers, and take
+/// so much processor time that others wait for longer than they have patience.
+const FIRST_PARTY: &str = "resolutions::a_wish_becomes_a_set_that_pivots_rolls_back_and_goes_without_a_trace";
+
 /// Build the guests and run all tests.
 #[derive(clap::Args)]
 pub(crate) struct Test {
@@ -59,8 +64,10 @@ fn suites() -> Vec<Command> {
         conformance.args(SHARED).args(["--test", "apiserver"]);
         let mut documentation = cargo(["test", "--quiet"]);
         documentation.args(SHARED).args(["--no-fail-fast", "--doc"]);
+        let mut components = cargo(["nextest", "run", "--cargo-quiet"]);
+        components.args(SHARED).args(["-E", &format!("package(chandler-tests) & test(={FIRST_PARTY})")]);
         // The longest list of results comes last, where it is read.
-        suites.extend([documentation, conformance, tests]);
+        suites.extend([documentation, conformance, components, tests]);
     } else {
         let mut tests = cargo(["test", "--no-fail-fast"]);
         tests.args(SHARED).env(THREADS, threads());
