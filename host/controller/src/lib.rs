@@ -79,7 +79,7 @@ pub use chandler_resolution::cluster_operators::{
     Names as ClusterOperatorNames, Thresholds as ClusterOperatorThresholds,
 };
 pub use chandler_runtime::{Election, ElectionError, Timing, WatchSelector};
-pub use chandler_serve::{MetricsOptions, Options as ContentOptions, ReceiverOptions};
+pub use chandler_serve::{Options as ContentOptions, ServiceOptions};
 pub use cluster_operator::{ClusterOperatorMode, ClusterOperatorSettings};
 pub use mirror_sets::{MirrorSets, UnknownMirrorSets};
 pub use options::{Options, PlatformPackages};

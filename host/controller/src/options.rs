@@ -55,9 +55,9 @@ pub struct Options {
     /// The address on which the probes of the kubelet are answered over HTTP. Default: none.
     pub probe_address: Option<SocketAddr>,
     /// Where metrics are served. Default: nowhere.
-    pub metrics: Option<chandler_serve::MetricsOptions>,
+    pub metrics: Option<chandler_serve::ServiceOptions>,
     /// Where webhooks of registries and git servers are received. Default: nowhere.
-    pub receiver: Option<chandler_serve::ReceiverOptions>,
+    pub receiver: Option<chandler_serve::ServiceOptions>,
     /// What TLS connections may negotiate: those that this controller accepts, and those to registries and web servers. Default: TLS 1.2 and
     /// 1.3. Connections to the API server use the process-wide default of rustls ([`TlsSettings::install`]).
     pub tls: TlsSettings,

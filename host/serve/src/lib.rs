@@ -26,6 +26,7 @@
 //! | [`metrics`], [`probes`] | the metrics, and the answers to probes |
 //! | [`receivers`] | webhooks of registries and git servers |
 //! | [`relay`] | passes connections on to the leader while another replica is it |
+//! | `service_listener` | an address behind a Service of its own, for the metrics or for webhooks |
 //! | `https` | serves with certificates that change |
 //! | `certificate` | the certificate: generated here, or from a Secret |
 //! | `announcement` | the ConfigMap with the URL and the CA for clients |
@@ -46,13 +47,15 @@ mod refusal;
 pub mod relay;
 mod routes;
 pub mod server;
+mod service_listener;
 mod uploads;
 
 pub use self::{
     announcement::{AUTHORITY, URL},
     metrics::MetricsListener,
     probes::ProbeListener,
-    receivers::{Hook, Hooks, ReceiverListener, ReceiverOptions},
+    receivers::{Hook, Hooks, ReceiverListener},
     relay::Leader,
-    server::{Holding, Holdings, Listener, MetricsOptions, Options, ServeError, Served, Target},
+    server::{Holding, Holdings, Listener, Options, ServeError, Served, Target},
+    service_listener::ServiceOptions,
 };

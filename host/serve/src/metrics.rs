@@ -1,6 +1,6 @@
 //! The metrics of the controller over HTTPS, for callers that the API server vouches for.
 
-use std::{future::Future, net::TcpListener, sync::Arc};
+use std::{future::Future, sync::Arc};
 
 use axum::{
     Router,
@@ -15,23 +15,19 @@ use http::header::CONTENT_TYPE;
 use kube::Client;
 use tokio::sync::watch;
 
-use crate::{MetricsOptions, ServeError, callers::Callers, certificate, https, refusal::Refusal, server};
+use crate::{ServeError, ServiceOptions, callers::Callers, refusal::Refusal, service_listener::ServiceListener};
 
 /// A bound address, on which no metrics are served yet.
 #[derive(Debug)]
-pub struct MetricsListener {
-    socket: TcpListener,
-    options: MetricsOptions,
-    namespace: String,
-}
+pub struct MetricsListener(ServiceListener);
 
 impl MetricsListener {
     /// Binds the address. `namespace` is the system namespace.
     ///
     /// # Errors
     /// The address is in use, or may not be used.
-    pub fn bind(options: MetricsOptions, namespace: &str) -> Result<Self, ServeError> {
-        Ok(Self { socket: server::bind("metrics", options.address)?, options, namespace: namespace.to_owned() })
+    pub fn bind(options: ServiceOptions, namespace: &str) -> Result<Self, ServeError> {
+        ServiceListener::bind("metrics", options, namespace).map(Self)
     }
 
     /// Serves `/metrics` until `shutdown` completes. `client` reviews callers, and `tls` is what connections may negotiate.
@@ -45,16 +41,8 @@ impl MetricsListener {
         tls: watch::Receiver<TlsSettings>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let (secret, names) =
-            (self.options.tls_secret.as_deref(), https::names(&self.options.service, &self.namespace));
-        let certificates = certificate::of_service(&client, &self.namespace, secret, names);
-        let url = format!("https://{}/metrics", self.options.address);
-        let router = router(Arc::new(Service { callers: Callers::new(client), metrics }));
-        let serving = https::Serving { socket: self.socket, what: "metrics", url, tls };
-        serving
-            .run(router, certificates, None, shutdown)
-            .await
-            .map_err(|source| ServeError::Accept { what: "metrics", source })
+        let router = router(Arc::new(Service { callers: Callers::new(client.clone()), metrics }));
+        self.0.serve("/metrics", router, &client, tls, shutdown).await
     }
 }
 

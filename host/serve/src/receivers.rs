@@ -30,7 +30,7 @@ use kube::Client;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
-use crate::{ServeError, certificate, https, relay::Relayed, server};
+use crate::{ServeError, ServiceOptions, relay::Relayed, service_listener::ServiceListener};
 
 /// The most bytes of a body.
 pub const BODY_BYTES: usize = 1 << 20;
@@ -39,17 +39,6 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most requests at a time, and for one Receiver.
 const REQUESTS: usize = 64;
 const REQUESTS_OF_ONE: usize = 8;
-
-/// Where webhooks are received.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReceiverOptions {
-    /// The address to listen on.
-    pub address: SocketAddr,
-    /// The name of the Service of the cluster in front of it, for the certificate. Default `chandler-receiver`.
-    pub service: String,
-    /// A Secret of type `kubernetes.io/tls` in the system namespace. Default: certificates are made.
-    pub tls_secret: Option<String>,
-}
 
 /// The Receivers that accept or refuse requests, and what they wake.
 pub trait Hooks: Send + Sync {
@@ -225,19 +214,15 @@ async fn collected(body: Body) -> Option<bytes::Bytes> {
 
 /// A bound address, on which nothing is received yet.
 #[derive(Debug)]
-pub struct ReceiverListener {
-    socket: TcpListener,
-    options: ReceiverOptions,
-    namespace: String,
-}
+pub struct ReceiverListener(ServiceListener);
 
 impl ReceiverListener {
     /// Binds the address. `namespace` is the system namespace.
     ///
     /// # Errors
     /// The address is in use, or may not be used.
-    pub fn bind(options: ReceiverOptions, namespace: &str) -> Result<Self, ServeError> {
-        Ok(Self { socket: server::bind("webhooks", options.address)?, options, namespace: namespace.to_owned() })
+    pub fn bind(options: ServiceOptions, namespace: &str) -> Result<Self, ServeError> {
+        ServiceListener::bind(Self::WHAT, options, namespace).map(Self)
     }
 
     /// Receives requests until `shutdown` completes. `client` reads the Secret with the certificate, and `tls` is what connections may
@@ -252,13 +237,7 @@ impl ReceiverListener {
         tls: watch::Receiver<TlsSettings>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let (secret, names) =
-            (self.options.tls_secret.as_deref(), https::names(&self.options.service, &self.namespace));
-        let certificates = certificate::of_service(&client, &self.namespace, secret, names);
-        let url = format!("https://{}", self.options.address);
-        let serving = https::Serving { socket: self.socket, what: "webhooks", url, tls };
-        let serving = serving.run(router(hooks), certificates, None, shutdown);
-        serving.await.map_err(|source| ServeError::Accept { what: "webhooks", source })
+        self.0.serve("", router(hooks), &client, tls, shutdown).await
     }
 }
 
@@ -266,16 +245,15 @@ impl Relayed for ReceiverListener {
     const WHAT: &'static str = "webhooks";
 
     fn address(&self) -> Result<SocketAddr, ServeError> {
-        server::local_address(Self::WHAT, self.options.address, &self.socket)
+        self.0.address()
     }
 
     fn shared(&self) -> Result<Self, ServeError> {
-        let socket = server::shared(Self::WHAT, self.options.address, &self.socket)?;
-        Ok(Self { socket, options: self.options.clone(), namespace: self.namespace.clone() })
+        self.0.shared().map(Self)
     }
 
     fn into_socket(self) -> TcpListener {
-        self.socket
+        self.0.socket
     }
 }
 

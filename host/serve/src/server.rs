@@ -86,17 +86,6 @@ impl Options {
     }
 }
 
-/// Where metrics are served.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MetricsOptions {
-    /// The address to listen on.
-    pub address: SocketAddr,
-    /// The name of the Service of the cluster in front of it, for the certificate. Default `chandler-metrics`.
-    pub service: String,
-    /// A Secret of type `kubernetes.io/tls` in the system namespace. Default: certificates are made.
-    pub tls_secret: Option<String>,
-}
-
 /// A service cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {

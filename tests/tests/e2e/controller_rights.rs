@@ -10,7 +10,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_api::{ConditionType, find_condition};
 use chandler_controller::{
-    ContentOptions, Election, ReceiverOptions,
+    ContentOptions, Election, ServiceOptions,
     options::{INSTALLATIONS_NAMESPACE, LEASE},
 };
 use chandler_permissions::{Attributes, PolicyRule, ResourceAttributes, cover::break_down, role::Role, roles};
@@ -280,7 +280,7 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
         options.leader_election = Some(election);
         options.content = Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into()));
         let (address, service) = ((Ipv4Addr::LOCALHOST, 0).into(), "chandler-receiver".to_owned());
-        options.receiver = Some(ReceiverOptions { address, service, tls_secret: None });
+        options.receiver = Some(ServiceOptions { address, service, tls_secret: None });
     });
     let announced = content_service::announced(&world, "announced", |_| true).await;
     let token = content_service::token(&world, &world.system_namespace, "chandler").await;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use chandler_certificates::{Policy, ServingCertificate};
-use chandler_controller::{MetricsOptions, Options, Timing};
+use chandler_controller::{Options, ServiceOptions, Timing};
 use chandler_tests::{
     ContentClient, World, bundles::Bundle, controller_thread::ControllerThread, crash_point::CrashPoint, wait,
 };
@@ -61,8 +61,8 @@ pub(crate) async fn certificate(world: &World) -> String {
     serving.authority
 }
 
-pub(crate) fn metrics_at(address: SocketAddr) -> MetricsOptions {
-    MetricsOptions { address, service: "chandler-metrics".to_owned(), tls_secret: Some("metrics".to_owned()) }
+pub(crate) fn metrics_at(address: SocketAddr) -> ServiceOptions {
+    ServiceOptions { address, service: "chandler-metrics".to_owned(), tls_secret: Some("metrics".to_owned()) }
 }
 
 #[tokio::test]

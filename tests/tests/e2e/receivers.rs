@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use chandler_api::{ConditionType, Receiver, find_condition};
-use chandler_controller::ReceiverOptions;
+use chandler_controller::ServiceOptions;
 use chandler_tests::{ContentClient, World, bundles::Bundle, content_service::Answer, wait};
 use hmac::{Hmac, Mac as _};
 use http::StatusCode;
@@ -39,7 +39,7 @@ impl Hooks {
         let address = address();
         world.start_controller_with(world.client.clone(), |options| {
             let (service, tls_secret) = ("chandler-receiver".to_owned(), Some("metrics".to_owned()));
-            options.receiver = Some(ReceiverOptions { address, service, tls_secret });
+            options.receiver = Some(ServiceOptions { address, service, tls_secret });
             options.image_poll_interval = Duration::from_hours(1);
         });
         let sender = ContentClient::at(&format!("https://{address}"), &authority, None);

@@ -129,7 +129,7 @@ fn unseen(rows: &'static [Row], exposition: &str) -> Vec<&'static Row> {
 /// Reads the metrics of a controller.
 struct Scraper {
     reader: ContentClient,
-    metrics: chandler_controller::MetricsOptions,
+    metrics: chandler_controller::ServiceOptions,
 }
 
 impl Scraper {

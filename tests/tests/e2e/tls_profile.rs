@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use chandler_controller::MetricsOptions;
+use chandler_controller::ServiceOptions;
 use chandler_tests::{World, wait};
 use kube::{
     Api,
@@ -81,7 +81,7 @@ async fn connections_follow_the_profile_of_the_cluster() {
     let client = controller(&world).await;
     world.start_controller_with(client, |options| {
         let (service, tls_secret) = ("chandler-metrics".to_owned(), Some("metrics".to_owned()));
-        options.metrics = Some(MetricsOptions { address: metrics, service, tls_secret });
+        options.metrics = Some(ServiceOptions { address: metrics, service, tls_secret });
         options.follow_tls_profile = true;
     });
     tls_12_is(false, metrics, &authority).await;

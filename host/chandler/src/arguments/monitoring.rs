@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use chandler_controller::MetricsOptions;
+use chandler_controller::ServiceOptions;
 
 use super::values;
 
@@ -30,8 +30,8 @@ pub struct MonitoringArguments {
 
 impl MonitoringArguments {
     /// Where metrics are served, if they are wanted.
-    pub fn metrics(&self) -> Option<MetricsOptions> {
-        Some(MetricsOptions {
+    pub fn metrics(&self) -> Option<ServiceOptions> {
+        Some(ServiceOptions {
             address: self.metrics_address?,
             service: self.metrics_service.clone(),
             tls_secret: self.metrics_tls_secret.clone(),

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use chandler_controller::ReceiverOptions;
+use chandler_controller::ServiceOptions;
 
 use super::values;
 
@@ -26,8 +26,8 @@ pub struct ReceiverArguments {
 
 impl ReceiverArguments {
     /// Where webhooks are received, if they are wanted.
-    pub fn options(&self) -> Option<ReceiverOptions> {
-        Some(ReceiverOptions {
+    pub fn options(&self) -> Option<ServiceOptions> {
+        Some(ServiceOptions {
             address: self.receiver_address?,
             service: self.receiver_service.clone(),
             tls_secret: self.receiver_tls_secret.clone(),
