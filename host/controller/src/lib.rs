@@ -37,6 +37,7 @@
 //! | `monitoring` | what probes and scrapes learn of this controller |
 //! | `values` | watches of ConfigMaps and Secrets with values, and what hides their values |
 //! | `events` | the Events of status changes |
+//! | `status` | what the statuses of several kinds have in common |
 //! | `sealed_files` | records beside the caches that only this controller writes |
 //! | `housekeeping` | keeps the caches within their budgets, and removes orphaned records |
 
@@ -72,6 +73,7 @@ mod resolution;
 pub mod run;
 mod sealed_files;
 mod signals;
+mod status;
 mod tls_profile;
 mod values;
 

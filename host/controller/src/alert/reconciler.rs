@@ -17,27 +17,15 @@ use super::{
     lanes::Lanes,
     status::{self, Found},
 };
-use crate::{cluster::Cluster, monitoring::ready_reason};
+use crate::{cluster::Cluster, monitoring::ready_reason, status::StatusError};
 
 /// How often the Secret of an Alert is read without a notification.
 const CHECK: Duration = Duration::from_mins(10);
 /// The shortest pause before what is missing is looked for again.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The status of an Alert could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to write the status of an Alert: {}", chandler_source::api_message(.0))]
-pub(crate) struct ReconcileError(#[from] kube::Error);
-
-impl chandler_runtime::ReconcileError for ReconcileError {
-    fn is_conflict(&self) -> bool {
-        matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
-    }
-
-    fn of_status(error: kube::Error) -> Self {
-        Self(error)
-    }
-}
+/// The status could not be written.
+pub(crate) type ReconcileError = StatusError<Alert>;
 
 /// The reconciler of Alerts. Its conditions have no Events: an Alert about Alerts would report its own failures.
 pub(crate) struct Alerts {

@@ -2,13 +2,13 @@
 
 use chandler_api::{
     Alert, AlertStatus, ConditionStatus, ConditionType as Type, LastDelivery, NewCondition, Reason, Remedy,
-    conditions::{remove_condition, whole_seconds},
-    set_condition,
+    conditions::whole_seconds,
 };
 use chandler_notifications::Failure;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{lane::Known, lanes::MOST};
+use crate::status::set_with_stalled;
 
 /// What a reconcile found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) enum Found {
 /// The status of an Alert in which this was found.
 pub(super) fn derive(alert: &Alert, found: &Found, now: Timestamp) -> AlertStatus {
     let mut status = alert.status.clone().unwrap_or_default();
-    let (generation, now) = (alert.metadata.generation, whole_seconds(now));
+    let generation = alert.metadata.generation;
     let ready = ready(alert, found);
     status.observed_generation = generation;
     if let Found::Endpoint(_, known) = found {
@@ -32,15 +32,10 @@ pub(super) fn derive(alert: &Alert, found: &Found, now: Timestamp) -> AlertStatu
         }
         status.dropped = i64::try_from(known.dropped).ok().filter(|dropped| *dropped > 0);
     }
-    // What kstatus reads: only a change of the Alert, or of others, helps. A Secret is often created at the same moment.
+    // Only a change of the Alert, or of others, helps. A Secret is often created at the same moment.
     let lasts = matches!(ready.reason.remedy(), Remedy::User | Remedy::Administrator);
-    if ready.status == ConditionStatus::False && lasts {
-        let stalled = NewCondition::is_true(Type::Stalled, ready.reason, ready.message.clone());
-        set_condition(&mut status.conditions, stalled, generation, now.clone());
-    } else {
-        remove_condition(&mut status.conditions, Type::Stalled);
-    }
-    set_condition(&mut status.conditions, ready, generation, now);
+    let is_stalled = ready.status == ConditionStatus::False && lasts;
+    set_with_stalled(&mut status.conditions, ready, is_stalled, generation, now);
     status
 }
 

@@ -25,6 +25,7 @@ use crate::{
     registries::SCOUT,
     sealed_files::SealedFiles,
     signals::{Signal, Signals},
+    status::StatusError,
 };
 
 /// Separates the records of Catalogs from others.
@@ -42,19 +43,7 @@ pub enum CatalogCacheError {
 }
 
 /// The status could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to write the status of a Catalog: {}", chandler_source::api_message(.0))]
-pub(crate) struct ReconcileError(#[from] kube::Error);
-
-impl chandler_runtime::ReconcileError for ReconcileError {
-    fn is_conflict(&self) -> bool {
-        matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
-    }
-
-    fn of_status(error: kube::Error) -> Self {
-        Self(error)
-    }
-}
+pub(crate) type ReconcileError = StatusError<Catalog>;
 
 /// The reconciler of Catalogs.
 pub(crate) struct Catalogs {

@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_api::{
-    ConditionType as Type, NewCondition, PlatformPolicy, PlatformPolicyStatus, Reason,
-    conditions::{remove_condition, whole_seconds},
-    set_condition,
-};
+use chandler_api::{ConditionType as Type, NewCondition, PlatformPolicy, PlatformPolicyStatus, Reason};
 use chandler_resolution::platform::Policy;
 use chandler_runtime::{Backoff, KindController, Metrics, Reconciler, Reflector, Report, Shutdown, WatchSelector};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
@@ -18,22 +14,11 @@ use crate::{
     events,
     monitoring::ready_reason,
     signals::{Signal, Signals},
+    status::{StatusError, set_with_stalled},
 };
 
-/// The status of a PlatformPolicy could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to write the status of a PlatformPolicy: {}", chandler_source::api_message(.0))]
-pub(crate) struct ReconcileError(#[from] kube::Error);
-
-impl chandler_runtime::ReconcileError for ReconcileError {
-    fn is_conflict(&self) -> bool {
-        matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
-    }
-
-    fn of_status(error: kube::Error) -> Self {
-        Self(error)
-    }
-}
+/// The status could not be written.
+pub(crate) type ReconcileError = StatusError<PlatformPolicy>;
 
 /// The reconciler of PlatformPolicies.
 pub(crate) struct PlatformPolicies {
@@ -147,16 +132,11 @@ impl Reconciler for PlatformPolicies {
 
 fn derive(policy: &PlatformPolicy, accepted: NewCondition, now: Timestamp) -> PlatformPolicyStatus {
     let mut status = policy.status.clone().unwrap_or_default();
-    let (generation, now) = (policy.metadata.generation, whole_seconds(now));
+    let generation = policy.metadata.generation;
     status.observed_generation = generation;
-    // What kstatus reads: only a change of the policy helps.
-    if accepted.reason == Reason::PolicyAccepted {
-        remove_condition(&mut status.conditions, Type::Stalled);
-    } else {
-        let stalled = NewCondition::is_true(Type::Stalled, accepted.reason, accepted.message.clone());
-        set_condition(&mut status.conditions, stalled, generation, now.clone());
-    }
-    set_condition(&mut status.conditions, accepted, generation, now);
+    // Only a change of the policy helps.
+    let is_stalled = accepted.reason != Reason::PolicyAccepted;
+    set_with_stalled(&mut status.conditions, accepted, is_stalled, generation, now);
     status
 }
 

@@ -2,12 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chandler_api::{
-    ConditionType as Type, NewCondition, Reason, Receiver, ReceiverStatus,
-    conditions::{remove_condition, whole_seconds},
-    receiver::TOKEN_KEY,
-    set_condition,
-};
+use chandler_api::{ConditionType as Type, NewCondition, Reason, Receiver, ReceiverStatus, receiver::TOKEN_KEY};
 use chandler_receivers::Token;
 use chandler_runtime::{
     Backoff, Cache, KindController, Metrics, Next, Reconciler, Reflector, Report, Shutdown, Triggers,
@@ -21,25 +16,14 @@ use crate::{
     events,
     monitoring::ready_reason,
     signals::{Signal, Subscriber},
+    status::{StatusError, set_with_stalled},
 };
 
 /// A Receiver that may not decode.
 type Guarded = chandler_runtime::Guarded<Receiver>;
 
-/// The status of a Receiver could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to write the status of a Receiver: {}", chandler_source::api_message(.0))]
-pub(crate) struct ReconcileError(#[from] kube::Error);
-
-impl chandler_runtime::ReconcileError for ReconcileError {
-    fn is_conflict(&self) -> bool {
-        matches!(&self.0, kube::Error::Api(status) if status.is_conflict() || status.is_not_found())
-    }
-
-    fn of_status(error: kube::Error) -> Self {
-        Self(error)
-    }
-}
+/// The status could not be written.
+pub(crate) type ReconcileError = StatusError<Receiver>;
 
 /// Wakes Receivers whose Secret changes.
 pub(crate) struct TokenChanges {
@@ -204,17 +188,12 @@ impl Reconciler for Receivers {
 
 fn derive(receiver: &Receiver, ready: NewCondition, path: Option<String>, now: Timestamp) -> ReceiverStatus {
     let mut status = receiver.status.clone().unwrap_or_default();
-    let (generation, now) = (receiver.metadata.generation, whole_seconds(now));
+    let generation = receiver.metadata.generation;
     status.observed_generation = generation;
     status.webhook_path = path;
-    // What kstatus reads: only an action helps. A Receiver that is suspended is as wanted.
-    if ready.reason.remedy().time_may_help() || ready.reason == Reason::Suspended {
-        remove_condition(&mut status.conditions, Type::Stalled);
-    } else {
-        let stalled = NewCondition::is_true(Type::Stalled, ready.reason, ready.message.clone());
-        set_condition(&mut status.conditions, stalled, generation, now.clone());
-    }
-    set_condition(&mut status.conditions, ready, generation, now);
+    // A Receiver that is suspended is as wanted.
+    let is_stalled = !ready.reason.remedy().time_may_help() && ready.reason != Reason::Suspended;
+    set_with_stalled(&mut status.conditions, ready, is_stalled, generation, now);
     status
 }
 
