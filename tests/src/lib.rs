@@ -15,7 +15,7 @@
 //! | [`proxy`] | takes a server away for a while, and brings it back |
 //! | [`hostile_registry`] | a registry that never answers, answers very slowly, or redirects |
 //! | [`archive_server`] | an HTTP server of one archive |
-//! | [`receiver`] | an HTTP server that takes notifications |
+//! | [`notification_server`] | an HTTP server that takes notifications |
 //! | [`content_service`] | a client of the content service |
 //! | [`controller_thread`], [`crash_point`] | crash injection: a controller that crashes at a chosen point |
 //! | [`former_leader`] | a leader that stops for longer than its Lease lasts, and continues |
@@ -52,9 +52,9 @@ pub mod former_leader;
 pub mod hostile_registry;
 pub mod interruption;
 pub mod large;
+pub mod notification_server;
 pub mod preflight;
 pub mod proxy;
-pub mod receiver;
 pub mod renders;
 pub mod requests;
 pub mod run;

@@ -4,7 +4,7 @@ use chandler_api::{Alert, ConditionType, find_condition};
 use chandler_tests::{
     World,
     bundles::Bundle,
-    receiver::{Received, Receiver, Reply},
+    notification_server::{NotificationServer, Received, Reply},
     wait,
 };
 use hmac::{Hmac, Mac as _};
@@ -77,7 +77,7 @@ fn about<'a>(received: &'a [Received], name: &str) -> Vec<&'a Received> {
 #[tokio::test]
 async fn a_failure_is_sent_once_with_a_token_and_a_signature_and_no_secret_is_shown() {
     let world = World::new().await;
-    let server = Receiver::start(&[]).await;
+    let server = NotificationServer::start(&[]).await;
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
     let secret = format!("{}-chat", world.name());
     let provider = json!({"type": "Webhook", "secretRef": {"name": secret}});
@@ -125,7 +125,7 @@ async fn a_failure_is_sent_once_with_a_token_and_a_signature_and_no_secret_is_sh
 #[tokio::test]
 async fn a_dead_and_a_silent_server_delay_nothing_and_a_deleted_alert_sends_nothing_more() {
     let world = World::new().await;
-    let (well, silent) = (Receiver::start(&[]).await, Receiver::start(&[Reply::Silence; 10]).await);
+    let (well, silent) = (NotificationServer::start(&[]).await, NotificationServer::start(&[Reply::Silence; 10]).await);
     let webhook = |url: String| json!({"provider": {"type": "Webhook", "url": url}});
     let dead = alert(&world, "dead", webhook("http://127.0.0.1:1/s3cret".to_owned())).await;
     let slow = alert(&world, "slow", webhook(silent.url("/"))).await;
@@ -154,7 +154,7 @@ async fn a_dead_and_a_silent_server_delay_nothing_and_a_deleted_alert_sends_noth
 #[tokio::test]
 async fn a_server_that_asks_to_wait_gets_the_very_same_notification_again() {
     let world = World::new().await;
-    let server = Receiver::start(&[Reply::Later(1), Reply::Status(503)]).await;
+    let server = NotificationServer::start(&[Reply::Later(1), Reply::Status(503)]).await;
     let filter = json!({"reasons": ["InstallationSucceeded"], "kinds": ["BundleDeployment"]});
     let spec = json!({"provider": {"type": "CloudEvents", "url": server.url("/")}, "filter": filter});
     let name = alert(&world, "events", spec).await;

@@ -13,7 +13,7 @@ use chandler_tests::{
     bundles::{self, Bundle},
     controller_thread::ControllerThread,
     crash_point::CrashPoint,
-    receiver::{Receiver, Reply},
+    notification_server::{NotificationServer, Reply},
     wait,
 };
 use http::{HeaderValue, header::USER_AGENT};
@@ -196,7 +196,7 @@ struct Faults {
     /// The registry that refuses.
     locked: Registry,
     /// The server of an Alert, which refuses.
-    alerted: Receiver,
+    alerted: NotificationServer,
 }
 
 impl Faults {
@@ -214,7 +214,7 @@ impl Faults {
         let username = "user".to_owned();
         let authentication = Authentication::Basic { username, password: "s3cret".to_owned() };
         let locked = Registry::start(RegistryOptions { authentication, ..RegistryOptions::default() }).await;
-        let alerted = Receiver::start(&[Reply::Status(404); 100]).await;
+        let alerted = NotificationServer::start(&[Reply::Status(404); 100]).await;
         Self { world, scraper, locked: locked.expect("a registry"), alerted }
     }
 

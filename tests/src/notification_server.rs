@@ -48,13 +48,13 @@ struct State {
 }
 
 /// A server on loopback. It stops when it is dropped.
-pub struct Receiver {
+pub struct NotificationServer {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
     task: JoinHandle<()>,
 }
 
-impl Receiver {
+impl NotificationServer {
     /// A server that answers the first requests like this, and all others with 204.
     pub async fn start(replies: &[Reply]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -80,7 +80,7 @@ impl Receiver {
     }
 }
 
-impl Drop for Receiver {
+impl Drop for NotificationServer {
     fn drop(&mut self) {
         self.task.abort();
     }
