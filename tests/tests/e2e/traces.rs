@@ -1,6 +1,6 @@
 //! Each reconcile is one trace, from the source to the status, and the API server receives its ID.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, env, process::Command, sync::Arc, time::Duration};
 
 use chandler_tests::{
     World,
@@ -11,6 +11,7 @@ use chandler_traces::{ExportOptions, Exporter};
 use k8s_openapi::api::events::v1::Event;
 use kube::{Api, api::ListParams, client::Body};
 use parking_lot::Mutex;
+use tokio::runtime::Runtime;
 use tower::util::MapRequestLayer;
 use tracing_subscriber::{layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
@@ -37,8 +38,29 @@ fn names(spans: &[&ExportedSpan]) -> BTreeSet<String> {
     spans.iter().map(|span| span.name.clone()).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_installation_is_one_trace_and_its_requests_and_events_name_it() {
+/// The variable of a process that runs one test.
+const ALONE: &str = "CHANDLER_TESTS_ALONE";
+
+/// Whether this process runs this test alone, as with cargo-nextest. If not, the test runs in a process of its own.
+fn is_alone(test: &str) -> bool {
+    if env::var_os("NEXTEST").is_some() || env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let program = env::current_exe().expect("the path of this program");
+    let status = Command::new(program).args(["--exact", test]).env(ALONE, "1").status();
+    assert!(status.expect("the program starts").success(), "{test} failed in a process of its own");
+    false
+}
+
+/// The exporter is a subscriber of the whole process, which other tests have set already.
+#[test]
+fn an_installation_is_one_trace_and_its_requests_and_events_name_it() {
+    if is_alone("traces::an_installation_is_one_trace_and_its_requests_and_events_name_it") {
+        Runtime::new().expect("a runtime").block_on(trace());
+    }
+}
+
+async fn trace() {
     let collector = Collector::new();
     let options = ExportOptions {
         endpoint: collector.url().parse().expect("a URL"),
@@ -47,7 +69,6 @@ async fn an_installation_is_one_trace_and_its_requests_and_events_name_it() {
         version: "v0.0.0",
     };
     let exporter = Exporter::start(&options, tokio::runtime::Handle::current()).expect("an exporter");
-    // An error means that another test of this process was first: cargo-nextest gives each test a process.
     tracing_subscriber::registry().with(exporter.layer()).try_init().expect("the first subscriber of the process");
     let mut world = World::new().await;
     world.stop_controller().await;
