@@ -1,5 +1,6 @@
 //! `chandler.dev/v1alpha1 ProvisionerClass`: a provisioner that BundleDeployments can use.
 
+use chandler_verify::Verification;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -40,6 +41,11 @@ pub struct ProvisionerClassSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub pull_secret: Option<String>,
+    /// The signatures that the component's artifact must have, in the forms of cosign. A component without them is neither pulled nor run,
+    /// and one that is in use is verified again when this changes. The rules of the administrator (--image-verification) hold as well. If
+    /// neither demands a signature, the class is used only by a controller with --allow-unsigned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
     /// Decides between the classes that recognise the content of a BundleDeployment without spec.provisionerClassName: the highest
     /// priority wins. Several classes with the highest priority are an error. The built-in classes have priority 0.
     #[serde(default, skip_serializing_if = "schema::is_zero")]

@@ -1,7 +1,7 @@
-//! The reconciler of ProvisionerClasses: resolve, pull, check and compile a component, and only then put it into use.
+//! The reconciler of ProvisionerClasses: resolve, verify, pull, check and compile a component, and only then put it into use.
 //!
-//! While a newer component cannot be loaded, the earlier one stays in use. Calls in progress finish with the component that they
-//! started with.
+//! While a newer component cannot be loaded, the earlier one stays in use, unless it lacks signatures that are demanded now. Calls in
+//! progress finish with the component that they started with.
 //!
 //! | module | contents | I/O |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | `preload` | loads the classes before the first reconcile | yes |
 //! | `load` | loads the component of a class | yes |
 //! | `classes` | the classes in use, by name | no |
-//! | `components` | what pulls and compiles components | no |
+//! | `components` | what pulls and compiles components, and which may run | no |
 //! | `earlier` | components that rendered releases and that no class has any more | yes |
 //! | `served` | which artifact last served each class, across restarts | disk |
 //! | `retention` | whether a deleted class is kept while BundleDeployments use it | writes |

@@ -506,7 +506,8 @@ pub(crate) fn pulls(cluster: &Cluster) -> Result<Pulls, ControllerError> {
             .with_pull_secrets_of(options.pull_secrets_of.clone());
     let sources = Sources::new(images.clone(), system.clone()).with_image_rules(options.image_rules.clone());
     let catalog_sources = Sources::new(catalog_images, system).with_image_rules(options.image_rules.clone());
-    Ok(Pulls { components: Components { engine, images, sources }, catalog_sources })
+    let components = Components { engine, images, sources, allow_unsigned: options.allow_unsigned };
+    Ok(Pulls { components, catalog_sources })
 }
 
 fn installer(preparer: Arc<Preparer>, approvals: Approvals, deployments: &Reflector<BundleDeployment>) -> Installer {

@@ -191,12 +191,16 @@ reasons! {
         ReservedObjects => User,
     }
     [ProvisionerClass] {
-        /// The image is known by digest and was pulled.
+        /// The image is known by digest.
         ImageResolved => Nothing,
         /// The image could not be resolved or pulled.
         ImageNotResolved => TimeOrAction,
+        /// The signatures that the component must have are verified.
+        SignaturesVerified => Nothing,
         /// Nothing was verified: the controller does not require signatures.
         NotRequired => Nothing,
+        /// Neither the class nor a rule of the administrator names signers, and the controller requires signatures.
+        SignersRequired => Administrator,
         /// The component uses a supported version of the contract.
         ContractSupported => Nothing,
         /// The component uses no supported version of the contract.
@@ -290,9 +294,11 @@ reasons! {
         /// A call read, returned or logged more than allowed.
         PluginLimitExceeded => Administrator,
     }
-    [BundleDeployment, Catalog] {
+    [BundleDeployment, Catalog, ProvisionerClass] {
         /// The image lacks the signatures that it must have.
         NoMatchingSignature => TimeOrAction,
+    }
+    [BundleDeployment, Catalog] {
         /// The content is unpacked.
         UnpackSuccessful => Nothing,
     }

@@ -57,6 +57,17 @@ pub struct ImageRulesError {
     pub problem: String,
 }
 
+/// The signatures that an image must have cannot be determined.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignaturesError {
+    /// The policy of the object that names the image cannot be used. The path is below its field `verification`.
+    #[error("verification.{0}")]
+    Policy(#[from] PolicyError),
+    /// Signatures cannot be verified.
+    #[error("the trusted root is not usable: {0}")]
+    TrustRoot(#[from] TrustRootError),
+}
+
 /// The rules, parsed, and the verifier with its trusted root.
 #[derive(Clone)]
 pub struct ImageRules {

@@ -32,7 +32,7 @@ mod table;
 
 pub use error::{InvalidSource, SourceError, api_message};
 pub use grant::Grantee;
-pub use image_rules::{ImageRules, ImageRulesError, ImageVerificationFile};
+pub use image_rules::{ImageRules, ImageRulesError, ImageVerificationFile, SignaturesError};
 pub use kind::{Environment, SourceKind};
 pub use kinds::{git::Git, image::CATALOG_LABEL};
 pub use resolutions::{Resolution, Resolutions};

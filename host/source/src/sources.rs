@@ -4,13 +4,14 @@
 use std::{pin::Pin, time::Duration};
 
 use chandler_api::BundleSource;
-use chandler_content::{FailureClass, ImageAccess, ImageReference, Images, Tree};
+use chandler_content::{FailureClass, ImageAccess, ImageReference, Images, RequiredSignatures, Tree};
 use chandler_turns::Requester;
+use chandler_verify::{Policy, Verification};
 use tracing::{Instrument as _, Span};
 
 use crate::{
-    Environment, Grantee, ImageRules, Pinned, Resolution, Resolutions, Source, SourceError, SourceKind,
-    SystemNamespace,
+    Environment, Grantee, ImageRules, Pinned, Resolution, Resolutions, SignaturesError, Source, SourceError,
+    SourceKind, SystemNamespace,
     pull_secret::{self, PullSecretError},
 };
 
@@ -140,7 +141,21 @@ impl Sources {
         }
     }
 
-    /// The access to an image that an object gets: by the pull secret that it names, or by the default ones.
+    /// The signatures that an image must have: by the rules of the administrator and by the object that names the image; `None` if neither
+    /// demands one.
+    ///
+    /// # Errors
+    /// The policy of the object or the trusted root cannot be used.
+    pub fn required_signatures(
+        &self,
+        image: &ImageReference,
+        verification: Option<&Verification>,
+    ) -> Result<Option<RequiredSignatures>, SignaturesError> {
+        let own = verification.map(Policy::parse).transpose()?;
+        Ok(self.rules.required(image, own.as_ref())?)
+    }
+
+    /// The access to an image that an object gets: by the pull secret that it names, or by the default ones. It demands no signatures.
     pub async fn image_access(
         &self,
         grantee: Grantee<'_>,

@@ -93,6 +93,7 @@ mod seeded_faults;
 mod shared_cache;
 mod shop;
 mod signed_images;
+mod signed_provisioners;
 mod stages;
 mod starvation;
 mod tenancy;

@@ -173,13 +173,14 @@ pub struct Controller {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = values::duration)]
     pub cluster_poll_interval: Duration,
 
-    /// Allow ProvisionerClasses whose component has no verified signature
+    /// Allow ProvisionerClasses whose component needs no signature, since neither spec.verification nor a rule of --image-verification
+    /// demands one
     #[arg(long)]
     pub allow_unsigned: bool,
 
-    /// File with the signatures that images of bundles and catalogs must have (docs/sources.md)
+    /// File with the signatures that images of bundles and catalogs and components of provisioners must have (docs/sources.md)
     ///
-    /// It has rules for registries and repositories. They hold beside the policies of the sources, which can demand more and never less. The
+    /// It has rules for registries and repositories. They hold beside the policies of sources and ProvisionerClasses, which can demand more and never less. The
     /// file is read once: restart the controller after a change.
     #[arg(long, value_name = "FILE")]
     pub image_verification: Option<PathBuf>,

@@ -40,8 +40,8 @@ impl RequiredSignatures {
         Self { policy, verifier }
     }
 
-    /// What a verdict depends on, besides the image.
-    pub(super) fn proof(&self) -> Digest {
+    /// What a verdict depends on, besides the image: the digest of the policy and of the trusted root.
+    pub fn proof(&self) -> Digest {
         self.verifier.proof(&self.policy)
     }
 }

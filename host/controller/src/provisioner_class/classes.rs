@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chandler_api::{Reason, UpdatePolicy};
+use chandler_api::{Reason, UpdatePolicy, Verification};
 use chandler_builtin::Provisioners;
 use chandler_core::Digest;
 use chandler_decisions::problem::Problem;
@@ -37,6 +37,10 @@ pub(crate) struct Artifact {
     pub(crate) image: String,
     /// The name of the pull secret of the class.
     pub(crate) pull_secret: Option<String>,
+    /// The signatures that the class demands.
+    pub(crate) verification: Option<Verification>,
+    /// What its signatures were verified with: the digest of the policies and of the trusted root. `None` if none was demanded.
+    pub(crate) proof: Option<Digest>,
     /// The size of the component in bytes.
     pub(crate) bytes: u64,
 }
@@ -175,7 +179,7 @@ impl Classes {
             && digest.as_ref() != Some(before.provisioner.digest())
             && let Some(artifact) = before.artifact
         {
-            self.earlier.keep(before.provisioner, artifact.bytes);
+            self.earlier.keep(before.provisioner, artifact.bytes, artifact.proof);
         }
     }
 

@@ -1,9 +1,9 @@
-//! Loads the component of a class: resolve, pull, verify, check, compile.
+//! Loads the component of a class: resolve, verify, pull, check, compile.
 
 use std::time::Instant;
 
 use chandler_api::{Component, ProvisionerClass, Reason};
-use chandler_content::{ContentError, ImageReference, ResolvedImage};
+use chandler_content::{ContentError, ImageAccess, ImageReference, RequiredSignatures, ResolvedImage};
 use chandler_core::Digest;
 use chandler_decisions::problem::Problem;
 use chandler_engine::{Limits, LoadError};
@@ -13,7 +13,7 @@ use kube::ResourceExt as _;
 
 use super::{
     classes::{Artifact, Class, Classes},
-    components::COMPONENT_BYTES,
+    components::{COMPONENT_BYTES, Components},
     reconciler::ProvisionerClasses,
 };
 use crate::problem;
@@ -24,9 +24,9 @@ const COMPONENT: &str = "component";
 /// The step at which loading failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LoadStep {
-    /// The specification is read, the image is resolved and pulled.
+    /// The specification is read, and the image is resolved; or it cannot be pulled.
     Resolve,
-    /// The signatures are verified.
+    /// The signatures are verified, before the component is pulled.
     Verify,
     /// The imports and exports are checked against the contract.
     Check,
@@ -87,16 +87,36 @@ impl ProvisionerClasses {
                 LoadOutcome::Loaded(component)
             }
             Err((step, problem)) => {
-                if classes.in_use(&name).is_none() {
-                    self.load_last(class).await;
-                }
-                let in_use = classes.in_use(&name).and_then(|used| component(&used));
+                let in_use = match classes.in_use(&name) {
+                    Some(used) if self.may_run(class, &used) => Some(used),
+                    // After a restart, or the signers have changed. It may be verified again.
+                    _ if self.load_last(class).await => classes.in_use(&name),
+                    _ => None,
+                };
+                let in_use = in_use.and_then(|used| component(&used));
                 if in_use.is_none() {
                     classes.define_failed(&name, problem.message.clone());
                 }
                 LoadOutcome::Failed { step, problem, in_use }
             }
         }
+    }
+
+    /// Whether the component of a class that is in use has the signatures that it must have now.
+    fn may_run(&self, class: &ProvisionerClass, used: &Class) -> bool {
+        let Some(artifact) = &used.artifact else { return true };
+        let Ok(image) = artifact.image.parse() else { return false };
+        let required = self.components.required(&image, class.spec.verification.as_ref());
+        required.is_ok_and(|required| required.is_none_or(|required| artifact.proof == Some(required.proof())))
+    }
+
+    /// Whether signatures are demanded of the component that a class names.
+    pub(super) fn is_verified(&self, class: &ProvisionerClass) -> bool {
+        let demanded = |image: ImageReference| {
+            let required = self.components.sources.required_signatures(&image, class.spec.verification.as_ref());
+            required.is_ok_and(|required| required.is_some())
+        };
+        class.spec.image.parse().is_ok_and(demanded)
     }
 
     /// Puts the component into use that served a class before a restart. Returns whether there is one.
@@ -122,12 +142,7 @@ impl ProvisionerClasses {
     ) -> Result<(Class, Component), (LoadStep, Problem)> {
         let at = |step: LoadStep| move |problem: Problem| (step, problem);
         let limits = limits(class, &self.cluster.options.ceiling).map_err(at(LoadStep::Resolve))?;
-        let (pinned, wasm) = self.pull(class, wanted).await.map_err(at(LoadStep::Resolve))?;
-        if !self.cluster.options.allow_unsigned {
-            let message = "the component is not signed by anybody whom this controller trusts: signatures are not verified by \
-                           this version, so the controller must run with --allow-unsigned";
-            return Err((LoadStep::Verify, Problem::terminal(Reason::ProvisionerNotReady, message)));
-        }
+        let Pulled { image: pinned, proof, wasm } = self.pull(class, wanted).await?;
         let digest = Digest::of(&wasm);
         let provisioner = match self.classes.in_use(&class.name_any()) {
             Some(used) if *used.provisioner.digest() == digest => used.provisioner,
@@ -147,6 +162,8 @@ impl ProvisionerClasses {
             artifact: Some(Artifact {
                 image: pinned.to_string(),
                 pull_secret: class.spec.pull_secret.clone(),
+                verification: class.spec.verification.clone(),
+                proof,
                 bytes: wasm.len() as u64,
             }),
             updates: class.spec.update_policy.unwrap_or_default(),
@@ -155,7 +172,8 @@ impl ProvisionerClasses {
         Ok((usable, component))
     }
 
-    async fn pull(&self, class: &ProvisionerClass, wanted: Wanted) -> Result<(ImageReference, Vec<u8>), Problem> {
+    /// Pulls a component, once its signatures are verified.
+    async fn pull(&self, class: &ProvisionerClass, wanted: Wanted) -> Result<Pulled, (LoadStep, Problem)> {
         let began = Instant::now();
         let note = |outcome| {
             let host = HostClass::of_location(&class.spec.image);
@@ -163,21 +181,40 @@ impl ProvisionerClasses {
         };
         let failed = |error: ContentError| {
             note(CallOutcome::Failed(error.reason()));
-            problem::source(Reason::ImageNotResolved, &error.into())
+            let (step, reason) = match &error {
+                ContentError::Unverified { .. } => (LoadStep::Verify, Reason::NoMatchingSignature),
+                _ => (LoadStep::Resolve, Reason::ImageNotResolved),
+            };
+            (step, problem::source(reason, &error.into()))
         };
         let reference: ImageReference =
             class.spec.image.parse().map_err(|error| failed(ContentError::Reference(error)))?;
         let (name, secret) = (class.name_any(), class.spec.pull_secret.as_deref());
-        let access = self.components.sources.image_access(Grantee::ProvisionerClass(&name), secret, &reference).await;
-        let access = access.map_err(|error| Problem::transient(Reason::ImageNotResolved, error.to_string()))?;
+        let Components { images, sources, .. } = &self.components;
+        let access = sources.image_access(Grantee::ProvisionerClass(&name), secret, &reference).await;
+        let access = access
+            .map_err(|error| (LoadStep::Resolve, Problem::transient(Reason::ImageNotResolved, error.to_string())))?;
         let resolved = match wanted {
-            Wanted::Newest => self.components.images.resolve(&reference, &access).await.map_err(failed)?,
+            Wanted::Newest => images.resolve(&reference, &access).await.map_err(failed)?,
             Wanted::Last(last) => last,
         };
-        let wasm = self.components.images.fetch_component(&resolved, &access, COMPONENT_BYTES).await.map_err(failed)?;
+        let required = self.components.required(&reference, class.spec.verification.as_ref());
+        let required = required.map_err(|unknown| (LoadStep::Verify, unknown.problem()))?;
+        let proof = required.as_ref().map(RequiredSignatures::proof);
+        let access = ImageAccess { signatures: required, ..access };
+        let wasm = images.fetch_component(&resolved, &access, COMPONENT_BYTES).await.map_err(failed)?;
         note(CallOutcome::Completed);
-        Ok((resolved.pinned(), wasm))
+        Ok(Pulled { image: resolved.pinned(), proof, wasm })
     }
+}
+
+/// A component that was pulled.
+struct Pulled {
+    /// The reference of its artifact by digest.
+    image: ImageReference,
+    /// What its signatures were verified with; `None` if none was demanded.
+    proof: Option<Digest>,
+    wasm: Vec<u8>,
 }
 
 /// The limits of a class, capped by the administrator's ceiling.

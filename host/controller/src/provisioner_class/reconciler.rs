@@ -113,7 +113,7 @@ impl ProvisionerClasses {
         if self.classes.in_use(&name).is_some() || !status::promises_a_component(class) {
             return Ok(None);
         }
-        let status = status::derive(class, &LoadOutcome::Loading, users, Timestamp::now());
+        let status = status::derive(class, &LoadOutcome::Loading, false, users, Timestamp::now());
         let api: Api<ProvisionerClass> = Api::all(self.cluster.client.clone());
         let written = status_patch::write(&api, &name, class.status.as_ref(), &status).await?;
         if let Some(written) = written {
@@ -160,7 +160,7 @@ impl Reconciler for ProvisionerClasses {
             self.forget(&name);
             return Ok(Report::nothing());
         }
-        let mut status = status::derive(class, &outcome, &users, Timestamp::now());
+        let mut status = status::derive(class, &outcome, self.is_verified(class), &users, Timestamp::now());
         if let Some(request) = requested {
             status.last_handled_reconcile_at = Some(request.to_owned());
         }

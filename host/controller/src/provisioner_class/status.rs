@@ -12,16 +12,21 @@ use kube::ResourceExt as _;
 
 use super::load::{LoadOutcome, LoadStep};
 
-/// What `Verified` says while signatures of components are not verified.
-const UNVERIFIED: &str = "no signature was verified: the controller runs with --allow-unsigned. The component matches its digest, so it is \
-                          the one that the registry named";
+/// What `Verified` says if no signature is demanded.
+const UNVERIFIED: &str = "no signature was verified, since neither spec.verification nor a rule of the administrator demands one, and the \
+                          controller runs with --allow-unsigned. The component matches its digest, so it is the one that the registry \
+                          named";
+/// What `Verified` says if the demanded signatures are verified.
+const VERIFIED: &str = "the component is signed as required";
 /// The message of a class without a component that is being loaded.
 const LOADING: &str = "its component is being loaded";
 
-/// The status after a reconcile. `users` are the BundleDeployments that a deleted class waits for.
+/// The status after a reconcile. `is_verified` says whether signatures are demanded, so that they are verified once that step is past.
+/// `users` are the BundleDeployments that a deleted class waits for.
 pub(super) fn derive(
     class: &ProvisionerClass,
     outcome: &LoadOutcome,
+    is_verified: bool,
     users: &[String],
     now: Timestamp,
 ) -> ProvisionerClassStatus {
@@ -33,8 +38,8 @@ pub(super) fn derive(
         set_condition(&mut status.conditions, condition, generation, now.clone());
     };
     for (step, kind, reason, message) in [
-        (LoadStep::Resolve, Type::Resolved, Reason::ImageResolved, "the image is resolved to a digest and was pulled"),
-        (LoadStep::Verify, Type::Verified, Reason::NotRequired, UNVERIFIED),
+        (LoadStep::Resolve, Type::Resolved, Reason::ImageResolved, "the image is resolved to a digest"),
+        (LoadStep::Verify, Type::Verified, Reason::SignaturesVerified, VERIFIED),
         (
             LoadStep::Check,
             Type::Compatible,
@@ -52,7 +57,9 @@ pub(super) fn derive(
             }
             LoadOutcome::Loading => set(NewCondition::is_unknown(kind, Reason::ProvisionerNotReady, LOADING)),
             // The digest matches, but no signature of the component was verified.
-            _ if step == LoadStep::Verify => set(NewCondition::is_false(kind, reason, message)),
+            _ if step == LoadStep::Verify && !is_verified => {
+                set(NewCondition::is_false(kind, Reason::NotRequired, UNVERIFIED));
+            }
             _ => set(NewCondition::is_true(kind, reason, message)),
         }
     }
@@ -157,7 +164,7 @@ mod tests {
     use super::*;
 
     fn reasons(outcome: &LoadOutcome) -> Vec<String> {
-        let status = derive(&ProvisionerClass::default(), outcome, &[], Timestamp::UNIX_EPOCH);
+        let status = derive(&ProvisionerClass::default(), outcome, false, &[], Timestamp::UNIX_EPOCH);
         let line = |condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
             format!("{}={}/{}", condition.type_, condition.status, condition.reason)
         };
@@ -209,13 +216,33 @@ mod tests {
         );
     }
 
+    #[test]
+    fn verified_is_true_only_after_demanded_signatures_were_verified() {
+        let verified = |outcome: &LoadOutcome, is_verified| {
+            let status = derive(&ProvisionerClass::default(), outcome, is_verified, &[], Timestamp::UNIX_EPOCH);
+            let found = find_condition(&status.conditions, Type::Verified).expect("the condition");
+            format!("{}/{}", found.status, found.reason)
+        };
+        let failed = |step, reason| LoadOutcome::Failed { step, problem: Problem::transient(reason, ""), in_use: None };
+        let loaded = LoadOutcome::Loaded(Component::default());
+        assert_eq!(verified(&loaded, true), "True/SignaturesVerified");
+        assert_eq!(verified(&loaded, false), "False/NotRequired");
+        let checked = failed(LoadStep::Check, Reason::MissingImports);
+        assert_eq!(verified(&checked, true), "True/SignaturesVerified");
+        let refused = failed(LoadStep::Verify, Reason::NoMatchingSignature);
+        assert_eq!(verified(&refused, true), "False/NoMatchingSignature");
+        assert_eq!(verified(&failed(LoadStep::Resolve, Reason::ImageNotResolved), true), "Unknown/ImageNotResolved");
+        assert_eq!(verified(&LoadOutcome::Loading, true), "Unknown/ProvisionerNotReady");
+    }
+
     /// The status of an earlier process of the controller may be about another component, or the process may have loaded none.
     #[test]
     fn the_status_names_the_component_in_use_whatever_it_said_before() {
         let component = |digest: &str| Component { digest: digest.to_owned(), ..Component::default() };
-        let loaded = |digest| derive(&class(None), &LoadOutcome::Loaded(component(digest)), &[], Timestamp::UNIX_EPOCH);
+        let loaded =
+            |digest| derive(&class(None), &LoadOutcome::Loaded(component(digest)), false, &[], Timestamp::UNIX_EPOCH);
         let before = class(Some(loaded("new")));
-        let after = |outcome: &LoadOutcome| derive(&before, outcome, &[], Timestamp::UNIX_EPOCH);
+        let after = |outcome: &LoadOutcome| derive(&before, outcome, false, &[], Timestamp::UNIX_EPOCH);
         let problem = Problem::transient(Reason::ImageNotResolved, "away");
         let in_use = Some(component("old"));
         let failed = after(&LoadOutcome::Failed { step: LoadStep::Resolve, problem, in_use });
@@ -224,7 +251,7 @@ mod tests {
         let ready = find_condition(&loading.conditions, Type::Ready).map(|it| (it.status.as_str(), it.reason.as_str()));
         assert_eq!((ready, loading.component), (Some(("False", "ProvisionerNotReady")), None));
         assert!(promises_a_component(&before) && promises_a_component(&class(None)));
-        let loading = derive(&before, &LoadOutcome::Loading, &[], Timestamp::UNIX_EPOCH);
+        let loading = derive(&before, &LoadOutcome::Loading, false, &[], Timestamp::UNIX_EPOCH);
         assert!(!promises_a_component(&class(Some(loading))), "it is reported once");
     }
 

@@ -13,8 +13,16 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
             "the earlier component stays in use; `chandler status provisionerclass/{name}` shows the condition with the cause"
         ),
         Reason::ProvisionerNotReady => format!(
-            "wait while the component is loaded; where the message asks for a signature, the administrator decides whether the controller \
-             runs with --allow-unsigned; `chandler reconcile provisionerclass/{name}` loads the component again"
+            "wait while the component is loaded; `chandler reconcile provisionerclass/{name}` loads it again"
+        ),
+        Reason::NoMatchingSignature => {
+            "sign the artifact of the component as the message wants (`cosign sign`), name one that is signed in spec.image of the \
+             ProvisionerClass, or correct the signers in its spec.verification; the controller retries"
+                .to_owned()
+        }
+        Reason::SignersRequired => format!(
+            "name the signers of the component in spec.verification: `kubectl edit provisionerclass {name}`, `kubectl explain \
+             provisionerclass.spec.verification`; or demand signatures of all images of its repository with --image-verification"
         ),
         Reason::UnsupportedContract => {
             "use a component for a version of the contract that this controller supports, or upgrade the controller: set spec.image of the \
