@@ -40,6 +40,7 @@ pub mod must_gather;
 #[cfg(test)]
 mod other_tools_tests;
 pub mod outdated;
+pub mod plugin;
 pub mod preflight;
 pub mod provisioners;
 pub mod push;
@@ -125,6 +126,7 @@ pub enum Command {
     Render(render::Render),
     Lint(lint::Lint),
     Push(Box<push::Push>),
+    Plugin(plugin::Plugin),
     Catalog(Box<catalog::Catalog>),
     Resolve(Box<resolve::Resolve>),
     Rbac(rbac::Rbac),
@@ -171,6 +173,7 @@ impl Command {
             Self::Render(render) => render.run(terminal).await?,
             Self::Lint(lint) => lint.run(terminal).await?,
             Self::Push(push) => Box::pin(push.run(terminal)).await?,
+            Self::Plugin(plugin) => plugin.run(terminal).await?,
             Self::Catalog(catalog) => return catalog.run(terminal).await,
             Self::Resolve(resolve) => resolve.run(terminal).await?,
             Self::Rbac(rbac) => Box::pin(rbac.run(terminal)).await?,

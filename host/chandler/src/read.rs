@@ -6,6 +6,7 @@ pub mod catalogs;
 pub mod classes;
 pub mod cluster;
 pub mod cluster_catalogs;
+pub mod component;
 pub mod configuration;
 pub mod configuration_check;
 pub mod content_service;

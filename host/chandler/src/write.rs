@@ -5,6 +5,9 @@ pub mod approval;
 pub mod archive;
 pub mod catalog;
 pub mod change;
+#[cfg(feature = "dev")]
+pub mod component_file;
+pub mod component_image;
 pub mod content;
 #[cfg(feature = "dev")]
 pub mod control_plane;

@@ -135,7 +135,7 @@ impl Inner {
         if let Some(loaded) = self.loaded().get(&digest).and_then(Weak::upgrade) {
             return Ok(Provisioner::new(loaded));
         }
-        let Outline { facts, imports } = facts::outline(wasm)?;
+        let Outline { facts, imports, .. } = facts::outline(wasm)?;
         refuse(imports::missing_interfaces(&imports))?;
         let size = size::measure(wasm)?;
         let component = self.component(&digest, wasm).await?;

@@ -1,5 +1,7 @@
 //! The metadata of a component, read from its bytes before anything is compiled.
 
+use std::collections::BTreeSet;
+
 use chandler_core::text::is_deceptive;
 use serde::{Deserialize, Serialize};
 use wasmparser::{ComponentName, CustomSectionReader, Encoding, KnownCustom, Parser, Payload};
@@ -7,11 +9,12 @@ use wasmparser::{ComponentName, CustomSectionReader, Encoding, KnownCustom, Pars
 use crate::{
     LoadError,
     contract::{self, PACKAGE},
+    inspection::Tool,
     text::sanitize,
 };
 
-/// The name of the custom section.
-const SECTION: &str = PACKAGE;
+/// The name of the custom section with the facts of a component, as JSON.
+pub const SECTION: &str = PACKAGE;
 
 /// The magic bytes of every module and component.
 const MAGIC: &[u8] = b"\0asm";
@@ -24,6 +27,9 @@ const TEXT_BYTES: usize = 256;
 
 /// The most names that a component may import or export at its top level.
 const NAMES: usize = 1000;
+
+/// The most languages and tools that are listed.
+pub(crate) const TOOLS: usize = 64;
 
 /// The deepest nesting of modules and components.
 const DEPTH: usize = 16;
@@ -65,8 +71,12 @@ impl Facts {
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
     pub(crate) facts: Facts,
+    /// Whether it has the custom section of the contract.
+    pub(crate) declares_facts: bool,
     /// The names of its imports.
     pub(crate) imports: Vec<String>,
+    /// The languages and the tools that made it.
+    pub(crate) tools: BTreeSet<Tool>,
 }
 
 /// Reads the outline and checks the version of the contract.
@@ -91,6 +101,7 @@ struct Scan {
     /// The custom section of the contract.
     section: Option<Facts>,
     metadata: Metadata,
+    tools: BTreeSet<Tool>,
     imports: Vec<String>,
     exports: Vec<String>,
     /// The number of modules and components that are open.
@@ -101,7 +112,7 @@ impl Scan {
     fn payload(&mut self, payload: Payload<'_>) -> Result<(), LoadError> {
         match payload {
             Payload::Version { encoding: Encoding::Module, .. } if self.depth == 0 => {
-                let text = "it is a core module; convert it with `wasm-tools component new`";
+                let text = "it is a core module; `chandler plugin build` makes a component of it";
                 return Err(LoadError::NotAComponent(text.into()));
             }
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
@@ -129,7 +140,12 @@ impl Scan {
                 }
                 self.section = Some(facts);
             }
-            Payload::CustomSection(custom) if self.depth == 0 => self.metadata.read(&custom),
+            Payload::CustomSection(custom) => {
+                read_tools(&custom, &mut self.tools);
+                if self.depth == 0 {
+                    self.metadata.read(&custom);
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -137,6 +153,7 @@ impl Scan {
 
     fn finish(self) -> Result<Outline, LoadError> {
         let exported = exported_contract(&self.exports)?;
+        let declares_facts = self.section.is_some();
         let facts = self.section.unwrap_or_else(|| self.metadata.facts(exported));
         if !contract::supports(&facts.contract) {
             return Err(unsupported(&facts.contract));
@@ -151,7 +168,7 @@ impl Scan {
         if !facts.capabilities.is_empty() {
             return Err(LoadError::MissingCapabilities(facts.capabilities));
         }
-        Ok(Outline { facts, imports: self.imports })
+        Ok(Outline { facts, declares_facts, imports: self.imports, tools: self.tools })
     }
 }
 
@@ -183,6 +200,20 @@ impl Metadata {
             name: self.name.unwrap_or_default(),
             version: self.version.unwrap_or_default(),
             ..Facts::default()
+        }
+    }
+}
+
+/// Reads the languages and tools in a custom section `producers`. Malformed ones are ignored: they are not part of the contract.
+fn read_tools(custom: &CustomSectionReader<'_>, tools: &mut BTreeSet<Tool>) {
+    let KnownCustom::Producers(fields) = custom.as_known() else { return };
+    for field in fields.into_iter().map_while(Result::ok) {
+        for value in field.values.into_iter().map_while(Result::ok) {
+            let (Some(role), Some(name)) = (plain(field.name), plain(value.name)) else { continue };
+            if tools.len() >= TOOLS {
+                return;
+            }
+            tools.insert(Tool { role, name, version: plain(value.version).unwrap_or_default() });
         }
     }
 }
@@ -275,7 +306,7 @@ mod tests {
         ];
         let texts: Vec<String> = refused.into_iter().map(|result| result.map(|_| ()).unwrap_err()).collect();
         insta::assert_snapshot!(texts.join("\n"), @r#"
-        not a WebAssembly component: it is a core module; convert it with `wasm-tools component new`
+        not a WebAssembly component: it is a core module; `chandler plugin build` makes a component of it
         the contract is not supported: the component does not export chandler:provisioner/provisioner
         the contract is not supported: the component is built against version "0.2.0", and this host supports 0.1
         the contract is not supported: the component is built against version "0.2.0", and this host supports 0.1

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use wasmtime::{
     Engine,
     component::{Component, types::ComponentItem},
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// An import that this host does not provide.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingImport {
     /// The interface, such as `wasi:http/types@0.2.6`, followed by `#function` if only a function is missing.
     pub name: String,

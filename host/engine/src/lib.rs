@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `options`, `limits` | options of an engine; limits of one call |
 //! | `engine` | loading a component: check, compile or read from the cache, link |
-//! | `facts`, `imports` | metadata and imports of a component, checked before and after it is compiled |
+//! | `facts`, `imports`, `inspection` | metadata and imports of a component, checked before and after it is compiled |
 //! | [`size`] | the size of a component once it is instantiated |
 //! | `config` | the configuration of wasmtime, and its fingerprint in the code cache |
 //! | `compile` | the compiler, in a child process with limits of its own |
@@ -30,6 +30,7 @@ mod error;
 mod facts;
 mod host;
 mod imports;
+mod inspection;
 mod limits;
 mod meter;
 mod options;
@@ -48,8 +49,9 @@ pub use engine::{Engine, EngineStatistics};
 pub use error::{
     CallError, CompileError, Emitted, EngineError, InvalidOutput, LimitExceeded, LoadError, Retry, Trapped,
 };
-pub use facts::Facts;
+pub use facts::{Facts, SECTION as FACTS_SECTION};
 pub use imports::MissingImport;
+pub use inspection::{Inspection, Tool};
 pub use limits::{LimitKind, Limits};
 pub use options::{CompileLimits, Compiler, EngineOptions};
 pub use provisioner::{Provisioned, Provisioner};

@@ -97,7 +97,7 @@ async fn only_provisioners_are_loaded() {
     let error = refused(&engine, b"#!/bin/sh\n").await;
     lines.push(format!("{}: {error}", error.reason()));
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    InvalidComponent: not a WebAssembly component: it is a core module; convert it with `wasm-tools component new`
+    InvalidComponent: not a WebAssembly component: it is a core module; `chandler plugin build` makes a component of it
     UnsupportedContract: the contract is not supported: the component does not export chandler:provisioner/provisioner
     UnsupportedContract: the contract is not supported: instance export `chandler:provisioner/provisioner@0.1.0` does not have export `detect`
     UnsupportedContract: the contract is not supported: the component is built against version "0.3.0", and this host supports 0.1

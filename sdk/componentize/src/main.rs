@@ -6,7 +6,6 @@
 use std::{env, fs, path::Path};
 
 use anyhow::{Context as _, ensure};
-use wit_component::ComponentEncoder;
 
 fn main() -> anyhow::Result<()> {
     let paths: Vec<_> = env::args_os().skip(1).collect();
@@ -21,9 +20,7 @@ fn main() -> anyhow::Result<()> {
 
 fn componentize(module: &Path, component: &Path) -> anyhow::Result<()> {
     let core = fs::read(module).with_context(|| format!("failed to read {}", module.display()))?;
-    let bytes = ComponentEncoder::default()
-        .module(&core)
-        .and_then(|encoder| encoder.validate(true).encode())
+    let bytes = chandler_componentize::component(&core)
         .with_context(|| format!("failed to make a component of {}", module.display()))?;
     write_if_changed(component, &bytes)
 }

@@ -116,6 +116,16 @@ pub fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Parses an annotation of an OCI manifest: `KEY=VALUE`.
+pub fn annotation(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() && !text.contains(char::is_control) => {
+            Ok((key.to_owned(), value.to_owned()))
+        }
+        _ => Err(format!("{text:?} is not an annotation: write `KEY=VALUE`")),
+    }
+}
+
 fn name(text: &str, longest: usize) -> Result<String, String> {
     if dns_name::is_part(text) && text.len() <= longest {
         Ok(text.to_owned())

@@ -89,6 +89,13 @@ impl Push {
         {
             return self.push_layout(directory, terminal).await;
         }
+        if let Origin::Archive(file) = &origin
+            && file.extension().is_some_and(|extension| extension == "wasm")
+        {
+            let shown = origin::shown(&self.content);
+            return Err(CommandError::usage(format!("{shown} is a component of a provisioner, not a bundle"))
+                .hint(format!("push it with `chandler plugin push {} {}`", quoted(&shown), self.image)));
+        }
         let cache = cache::directory(self.fetching.cache_directory.as_deref())?;
         let (content, below, labels) =
             if self.catalog { self.opened_catalog(&cache).await? } else { self.opened_bundle(&origin, &cache).await? };

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Media types of the OCI image specification.
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(super) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 /// How long a registry may be silent.

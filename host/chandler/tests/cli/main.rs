@@ -29,6 +29,7 @@ mod mistakes;
 mod must_gather;
 mod newest;
 mod platform_operators;
+mod plugin;
 mod preflight;
 mod push;
 mod push_layout;
