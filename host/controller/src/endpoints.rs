@@ -36,6 +36,8 @@ pub(crate) struct Followers([Follower; 2]);
 struct Follower {
     annotation: &'static str,
     own: Option<SocketAddr>,
+    /// What this replica publishes while it is the leader.
+    published: Option<SocketAddr>,
     leader: watch::Sender<Leader>,
 }
 
@@ -85,9 +87,9 @@ impl Endpoints {
         Ok(BTreeMap::from([self.content.annotation(advertised)?, self.webhooks.annotation(advertised)?]))
     }
 
-    /// Reads where the leader is while this replica waits.
-    pub(crate) fn followers(&self) -> Followers {
-        Followers([self.content.follower(), self.webhooks.follower()])
+    /// Reads where the leader is while this replica waits. `advertised` is as for [`Self::annotations`].
+    pub(crate) fn followers(&self, advertised: Option<IpAddr>) -> Result<Followers, ServeError> {
+        Ok(Followers([self.content.follower(advertised)?, self.webhooks.follower(advertised)?]))
     }
 
     /// This replica is the leader from now on.
@@ -116,25 +118,73 @@ impl<L: Relayed + Send + 'static> Endpoint<L> {
         })
     }
 
+    fn address(&self) -> Result<Option<SocketAddr>, ServeError> {
+        self.listener.as_ref().map(L::address).transpose()
+    }
+
     fn annotation(&self, advertised: Option<IpAddr>) -> Result<(String, Option<String>), ServeError> {
-        let address = self.listener.as_ref().map(L::address).transpose()?;
-        let published = address.and_then(|address| relay::published(address, advertised));
+        let published = self.address()?.and_then(|address| relay::published(address, advertised));
         Ok((self.annotation.to_owned(), published.map(|address| address.to_string())))
     }
 
-    fn follower(&self) -> Follower {
-        let own = self.listener.as_ref().and_then(|listener| listener.address().ok());
-        Follower { annotation: self.annotation, own, leader: self.leader.clone() }
+    fn follower(&self, advertised: Option<IpAddr>) -> Result<Follower, ServeError> {
+        let own = self.address()?;
+        let published = own.and_then(|address| relay::published(address, advertised));
+        Ok(Follower { annotation: self.annotation, own, published, leader: self.leader.clone() })
     }
 }
 
 impl Followers {
     /// The annotations of the Lease that another replica holds.
     pub(crate) fn read(&self, annotations: &BTreeMap<String, String>) {
-        for Follower { annotation, own, leader } in &self.0 {
+        for Follower { annotation, own, published, leader } in &self.0 {
             let Some(own) = own else { continue };
-            let found = Leader::published(annotations.get(*annotation).map(String::as_str), *own);
+            let found = Leader::published(annotations.get(*annotation).map(String::as_str), *own, *published);
             leader.send_if_modified(|leader| std::mem::replace(leader, found) != found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_serve::ServiceOptions;
+
+    use super::*;
+
+    /// An address of webhooks alone.
+    fn endpoints(address: &str) -> Endpoints {
+        let service = ServiceOptions {
+            address: address.parse().unwrap(),
+            service: "chandler-receiver".to_owned(),
+            tls_secret: None,
+        };
+        let listener = ReceiverListener::bind(service, "chandler-system").unwrap();
+        Endpoints {
+            content: Endpoint::new(CONTENT, None, Leader::Unknown),
+            webhooks: Endpoint::new(WEBHOOKS, Some(listener), Leader::Unknown),
+        }
+    }
+
+    #[test]
+    fn a_replica_that_was_restarted_is_not_its_own_leader() {
+        let pod = "10.1.2.3".parse().ok();
+        for (bound, advertised) in [("127.0.0.1:0", None), ("0.0.0.0:0", pod)] {
+            let endpoints = endpoints(bound);
+            let followers = endpoints.followers(advertised).unwrap();
+            let leader = endpoints.webhooks.leader.subscribe();
+            // The Lease from before the restart.
+            let annotations = endpoints.annotations(advertised).unwrap().into_iter();
+            let own: BTreeMap<String, String> = annotations.filter_map(|(name, value)| Some((name, value?))).collect();
+            let address: SocketAddr = own[WEBHOOKS].parse().unwrap();
+            followers.read(&own);
+            assert_eq!(*leader.borrow(), Leader::Unknown, "connections to {address} wait for an election");
+            // Another replica.
+            let other = match address.ip() {
+                ip if ip.is_loopback() => SocketAddr::new(ip, 9),
+                _ => SocketAddr::new("10.1.2.4".parse().unwrap(), address.port()),
+            };
+            followers.read(&BTreeMap::from([(WEBHOOKS.to_owned(), other.to_string())]));
+            assert_eq!(*leader.borrow(), Leader::At(other));
         }
     }
 }

@@ -29,7 +29,28 @@ pub(crate) async fn publish<K>(events: &Events, object: &K, stored: Option<&[Con
 where
     K: Resource<DynamicType = ()> + Debug,
 {
-    for TransitionEvent { type_, reason, action, message } in of_transitions(stored.unwrap_or_default(), new) {
+    publish_of(REPORTED, events, object, stored, new).await;
+}
+
+/// Like [`publish`], for a kind whose only condition of its own is `Ready`.
+pub(crate) async fn publish_ready<K>(events: &Events, object: &K, stored: Option<&[Condition]>, new: &[Condition])
+where
+    K: Resource<DynamicType = ()> + Debug,
+{
+    publish_of(&[ConditionType::Ready], events, object, stored, new).await;
+}
+
+async fn publish_of<K>(
+    reported: &[ConditionType],
+    events: &Events,
+    object: &K,
+    stored: Option<&[Condition]>,
+    new: &[Condition],
+) where
+    K: Resource<DynamicType = ()> + Debug,
+{
+    for TransitionEvent { type_, reason, action, message } in of_transitions(reported, stored.unwrap_or_default(), new)
+    {
         events.publish(object, Notice { type_, reason, action, message: &message }).await;
     }
 }
@@ -46,8 +67,8 @@ struct TransitionEvent<'a> {
 /// The conditions whose transition gives an Event about several its name, the first one before the others.
 const NAMING: &[ConditionType] = &[ConditionType::Installed, ConditionType::Progressing, ConditionType::Healthy];
 
-fn of_transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<TransitionEvent<'a>> {
-    let transitions = transitions(old, new, classify);
+fn of_transitions<'a>(reported: &[ConditionType], old: &[Condition], new: &'a [Condition]) -> Vec<TransitionEvent<'a>> {
+    let transitions = transitions(old, new, |before, condition| classify(reported, before, condition));
     let (warnings, mut normal): (Vec<_>, Vec<_>) =
         transitions.into_iter().partition(|(type_, _)| matches!(type_, EventType::Warning));
     let event = |type_, condition: &'a Condition, message: String| {
@@ -176,8 +197,8 @@ fn new_warnings(old: &[BundleWarning], new: &[BundleWarning]) -> Option<String> 
 }
 
 /// The type of the Event for a transition; `None` if it has no Event.
-fn classify(before: Option<&Condition>, condition: &Condition) -> Option<EventType> {
-    let is_reported = REPORTED.iter().any(|reported| reported.as_str() == condition.type_);
+fn classify(reported: &[ConditionType], before: Option<&Condition>, condition: &Condition) -> Option<EventType> {
+    let is_reported = reported.iter().any(|reported| reported.as_str() == condition.type_);
     // The absence of drift is an Event only after there was drift.
     let is_initial_sync =
         condition.type_ == ConditionType::Drifted.as_str() && condition.status == "False" && before.is_none();
@@ -199,6 +220,9 @@ fn is_warning(condition: &Condition) -> bool {
     }
     if condition.type_ == ConditionType::Drifted.as_str() {
         return condition.status == "True";
+    }
+    if condition.type_ == ConditionType::Ready.as_str() && condition.reason == Reason::Suspended.as_str() {
+        return false;
     }
     // Objects are expected to be unhealthy during a rollout.
     let expected = [Reason::Installing, Reason::Unhealthy, Reason::UnpackPending, Reason::InstallPending];
@@ -232,7 +256,7 @@ mod tests {
             condition("Ready", "False", "InvalidContent", "broken"),
         ];
         let published = |old: &[Condition], new: &[Condition]| -> Vec<(EventType, String)> {
-            of_transitions(old, new).into_iter().map(|event| (event.type_, event.reason.to_owned())).collect()
+            of_transitions(REPORTED, old, new).into_iter().map(|event| (event.type_, event.reason.to_owned())).collect()
         };
         let warning = |reason: &str| (EventType::Warning, reason.to_owned());
         assert_eq!(
@@ -269,9 +293,35 @@ mod tests {
             action,
             message: message.to_owned(),
         };
-        assert_eq!(of_transitions(&[], &announced), [event("RollingOut", "Progressing", "revision 1\nunpacked")]);
+        assert_eq!(
+            of_transitions(REPORTED, &[], &announced),
+            [event("RollingOut", "Progressing", "revision 1\nunpacked")]
+        );
         let message = "every object is applied\nrevision 1 is rolled out\nit is healthy";
-        assert_eq!(of_transitions(&announced, &done), [event("InstallationSucceeded", "Installed", message)]);
+        assert_eq!(of_transitions(REPORTED, &announced, &done), [event("InstallationSucceeded", "Installed", message)]);
+    }
+
+    #[test]
+    fn a_kind_with_ready_alone_has_events_of_it() {
+        let of = |status: &str, reason: &str| {
+            [condition("Ready", status, reason, ""), condition("Stalled", "True", "x", "")]
+        };
+        let states = [
+            (of("False", "TokenNotFound"), EventType::Warning),
+            (of("True", "ReceiverReady"), EventType::Normal),
+            (of("False", "Suspended"), EventType::Normal),
+            (of("False", "InvalidToken"), EventType::Warning),
+        ];
+        let mut stored = Vec::new();
+        for (new, type_) in states {
+            let events = of_transitions(&[ConditionType::Ready], &stored, &new);
+            assert_eq!(
+                events.iter().map(|it| (it.type_, it.reason)).collect::<Vec<_>>(),
+                [(type_, new[0].reason.as_str())]
+            );
+            assert_eq!(of_transitions(&[ConditionType::Ready], &new, &new), []);
+            stored = new.to_vec();
+        }
     }
 
     #[test]
@@ -283,7 +333,7 @@ mod tests {
             condition("Progressing", "True", "Forbidden", "may not"),
             condition("Drifted", "True", "DriftReported", "x was set"),
         ];
-        let reasons: Vec<_> = of_transitions(&old, &new).iter().map(|event| event.reason).collect();
+        let reasons: Vec<_> = of_transitions(REPORTED, &old, &new).iter().map(|event| event.reason).collect();
         assert_eq!(reasons, ["Forbidden", "DriftReported", "Healthy"]);
     }
 

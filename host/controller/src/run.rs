@@ -142,7 +142,7 @@ async fn lead(
     };
     let standby = monitoring.health.clone();
     let metrics = Arc::clone(&monitoring.metrics);
-    let followers = endpoints.followers();
+    let followers = endpoints.followers(options.advertised_address)?;
     let election = election
         .annotated(endpoints.annotations(options.advertised_address)?)
         .when_waiting(move |annotations| {

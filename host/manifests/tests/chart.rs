@@ -7,7 +7,7 @@ mod schema;
 
 use std::sync::LazyLock;
 
-use chandler_manifests::{Profile, Settings, chart};
+use chandler_manifests::{Profile, SETTINGS, Settings, chart};
 
 /// The chart of the defaults.
 fn defaults() -> &'static helm::Chart {
@@ -52,4 +52,14 @@ fn settings(profile: Profile, chosen: impl IntoIterator<Item = (&'static str, &'
         settings.set(&format!("{key}={value}")).unwrap();
     }
     settings
+}
+
+#[test]
+fn the_page_names_the_values_that_are_not_called_like_their_settings() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/install.md")).unwrap();
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with('|')).collect();
+    for setting in SETTINGS.iter().filter(|setting| !setting.chart.is_empty() && setting.chart != setting.key) {
+        let [key, value] = [setting.key, setting.chart].map(|name| format!("`{name}`"));
+        assert!(rows.iter().any(|row| row.contains(&key) && row.contains(&value)), "{key} is {value} in the chart");
+    }
 }

@@ -36,8 +36,15 @@ impl Named {
     }
 
     fn of(repositories: impl IntoIterator<Item = Option<Repository>>) -> Self {
-        let named: BTreeSet<Repository> = repositories.into_iter().flatten().take(MOST_REPOSITORIES + 1).collect();
-        if named.is_empty() || named.len() > MOST_REPOSITORIES { Self::Anything } else { Self::Repositories(named) }
+        let mut named = BTreeSet::new();
+        for repository in repositories.into_iter().flatten() {
+            named.insert(repository);
+            // One repository may be mentioned any number of times.
+            if named.len() > MOST_REPOSITORIES {
+                return Self::Anything;
+            }
+        }
+        if named.is_empty() { Self::Anything } else { Self::Repositories(named) }
     }
 }
 

@@ -67,28 +67,30 @@ enum Unusable {
     Tls(#[from] rustls::Error),
 }
 
-/// The certificates of a service: from a Secret of this namespace if one is named, and made for these names otherwise.
+/// The certificates of a service: from a Secret of this namespace if one is named, and made for these names otherwise. `what` is what is
+/// served, for the log.
 pub(crate) fn of_service(
+    what: &'static str,
     client: &Client,
     namespace: &str,
     secret: Option<&str>,
     names: BTreeSet<String>,
 ) -> BoxStream<'static, Served> {
     match secret {
-        Some(secret) => of_secret(Api::namespaced(client.clone(), namespace), secret.to_owned()).boxed(),
-        None => made(names).boxed(),
+        Some(secret) => of_secret(what, Api::namespaced(client.clone(), namespace), secret.to_owned()).boxed(),
+        None => made(what, names).boxed(),
     }
 }
 
 /// Certificates for these names: one now, and another before that one expires.
-fn made(names: BTreeSet<String>) -> impl Stream<Item = Served> + Send {
+pub(crate) fn made(what: &'static str, names: BTreeSet<String>) -> impl Stream<Item = Served> + Send {
     let first = OffsetDateTime::now_utc();
-    stream::unfold((names, first), |(names, mut due)| async move {
+    stream::unfold((names, first), move |(names, mut due)| async move {
         loop {
             tokio::time::sleep(Duration::try_from(due - OffsetDateTime::now_utc()).unwrap_or_default()).await;
             match make(&names) {
                 Ok((served, renewal)) => return Some((served, (names, renewal))),
-                Err(error) => tracing::warn!(%error, "the content service has no certificate"),
+                Err(error) => tracing::warn!(%error, "a certificate for {what} could not be made"),
             }
             due = OffsetDateTime::now_utc() + RETRY;
         }
@@ -102,22 +104,25 @@ fn make(names: &BTreeSet<String>) -> Result<(Served, OffsetDateTime), Unusable> 
 
 /// The certificates of a Secret of type `kubernetes.io/tls`, as it changes. Its key `ca.crt` has the authority, if the system does not
 /// know it.
-fn of_secret(api: Api<Secret>, name: String) -> impl Stream<Item = Served> + Send {
+fn of_secret(what: &'static str, api: Api<Secret>, name: String) -> impl Stream<Item = Served> + Send {
     let selected = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let secrets = watcher(api, selected).default_backoff().applied_objects();
     secrets.filter_map(move |secret| {
-        let name = name.clone();
-        async move {
-            let served = match secret {
-                Ok(secret) => read(&secret).map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
-            };
-            if let Err(error) = &served {
-                tracing::warn!(secret = name, error, "the certificate of the content service is not usable");
-            }
-            served.ok()
-        }
+        let served = usable(what, &name, secret);
+        async move { served }
     })
+}
+
+/// The certificate of a Secret as it was read, if it can be served.
+fn usable(what: &'static str, name: &str, secret: Result<Secret, watcher::Error>) -> Option<Served> {
+    let served = match secret {
+        Ok(secret) => read(&secret).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    if let Err(error) = &served {
+        tracing::warn!(secret = name, error, "the certificate for {what} is not usable");
+    }
+    served.ok()
 }
 
 fn read(secret: &Secret) -> Result<Served, Unusable> {
@@ -138,9 +143,20 @@ mod tests {
     #[tokio::test]
     async fn a_certificate_is_made_at_once() {
         let names = BTreeSet::from(["localhost".to_owned(), "127.0.0.1".to_owned()]);
-        let mut made = std::pin::pin!(made(names));
+        let mut made = std::pin::pin!(made("content", names));
         let served = made.next().await.unwrap();
         assert!(served.authority.unwrap().contains("BEGIN CERTIFICATE"));
+    }
+
+    #[test]
+    fn the_log_names_what_has_no_certificate() {
+        let lines = crate::logged::during(|| assert!(usable("webhooks", "hooks", Ok(Secret::default())).is_none()));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(
+            lines[0].contains("the certificate for webhooks is not usable") && lines[0].contains("tls.crt"),
+            "{lines:?}"
+        );
+        assert!(!lines[0].contains("content"), "{lines:?}");
     }
 
     #[test]

@@ -1,6 +1,12 @@
 //! Serves over HTTPS until shutdown, with certificates that change.
 
-use std::{collections::BTreeSet, io, net::TcpListener, pin::pin, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io,
+    net::{SocketAddr, TcpListener},
+    pin::pin,
+    time::Duration,
+};
 
 use axum::Router;
 use axum_server::{Handle, tls_rustls::RustlsConfig};
@@ -9,12 +15,49 @@ use futures::{Stream, StreamExt as _};
 use hyper_util::rt::TokioTimer;
 use tokio::sync::watch;
 
-use crate::{announcement::Announcement, certificate};
+use crate::{announcement::Announcement, certificate, connection::Places};
 
-/// How long a client may take for the header of a request, also of the next one on a connection.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
+/// The most bytes of the header of a request. A token may have half of them.
+const HEADER_BYTES: u16 = 32 << 10;
+/// The bytes of bodies that a client of HTTP/2 may send before they are read, on one connection.
+const WINDOW: u32 = 128 << 10;
+/// The requests at a time on a connection of HTTP/2.
+const STREAMS: u32 = 16;
 /// How long answers may take after a shutdown has begun.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// What the callers of one server may take before anything is known of them. docs/security.md has the sum of all servers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The most connections at once.
+    pub(crate) connections: usize,
+    /// How long a TLS handshake may take.
+    pub(crate) handshake: Duration,
+    /// How long a client may take for the header of a request, also of the next one on a connection of HTTP/1.
+    pub(crate) header: Duration,
+    /// How long nothing may be transferred on a connection: longer than any answer takes to begin.
+    pub(crate) idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            handshake: Duration::from_secs(10),
+            header: Duration::from_secs(15),
+            idle: Duration::from_mins(2),
+        }
+    }
+}
+
+/// Ends all connections when it is dropped: they are tasks of their own.
+struct Connections(Handle<SocketAddr>);
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        self.0.shutdown();
+    }
+}
 
 /// A bound address.
 pub(crate) struct Serving {
@@ -24,11 +67,12 @@ pub(crate) struct Serving {
     pub(crate) url: String,
     /// What connections may negotiate. A change affects new connections.
     pub(crate) tls: watch::Receiver<TlsSettings>,
+    pub(crate) limits: Limits,
 }
 
 impl Serving {
     /// Serves once there is a certificate, until `shutdown` completes, and then ends the answers that are under way. An
-    /// announcement is published with the authority of each certificate.
+    /// announcement is published with the authority of each certificate. If this is dropped, all connections end.
     pub(crate) async fn run(
         self,
         router: Router,
@@ -36,7 +80,7 @@ impl Serving {
         announcement: Option<Announcement>,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let (mut certificates, mut tls) = (certificates, self.tls);
+        let (mut certificates, mut tls, limits) = (certificates, self.tls, self.limits);
         let mut shutdown = pin!(shutdown);
         let first = tokio::select! {
             first = certificates.next() => first,
@@ -46,11 +90,18 @@ impl Serving {
         let config = first.config(&tls.borrow_and_update()).map_err(io::Error::other)?;
         let config = RustlsConfig::from_config(config);
         let handle = Handle::new();
-        let mut https = axum_server::from_tcp_rustls(self.socket, config.clone())?;
-        https.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
-        https.http_builder().http2().timer(TokioTimer::new()).max_concurrent_streams(16);
+        let _connections = Connections(handle.clone());
+        let places = Places::new(limits.connections, limits.idle);
+        let mut server = axum_server::from_tcp_rustls(self.socket, config.clone())?
+            .map(|acceptor| acceptor.handshake_timeout(limits.handshake).acceptor(places))
+            .first_request_timeout(limits.header);
+        let mut http1 = server.http_builder().http1();
+        http1.timer(TokioTimer::new()).header_read_timeout(limits.header).max_buf_size(HEADER_BYTES.into());
+        let mut http2 = server.http_builder().http2();
+        http2.timer(TokioTimer::new()).max_concurrent_streams(STREAMS).max_header_list_size(HEADER_BYTES.into());
+        http2.initial_connection_window_size(WINDOW).initial_stream_window_size(WINDOW);
         tracing::info!(url = self.url, what = self.what, "serving over HTTPS");
-        let mut serving = pin!(https.handle(handle.clone()).serve(router.into_make_service()));
+        let mut serving = pin!(server.handle(handle.clone()).serve(router.into_make_service()));
         tokio::select! {
             ended = &mut serving => return ended,
             () = renew(certificates, tls, &config, announcement, first) => {}
@@ -102,3 +153,6 @@ async fn renew(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,6 +28,8 @@
 //! | [`relay`] | passes connections on to the leader while another replica is it |
 //! | `service_listener` | an address behind a Service of its own, for the metrics or for webhooks |
 //! | `https` | serves with certificates that change |
+//! | `connection` | bounds the number of connections, and ends idle ones |
+//! | `shares` | what gives way when all places for connections or requests are taken |
 //! | `certificate` | the certificate: generated here, or from a Secret |
 //! | `announcement` | the ConfigMap with the URL and the CA for clients |
 
@@ -38,7 +40,10 @@ mod callers;
 mod catalogs;
 mod certificate;
 mod conditional;
+mod connection;
 mod https;
+#[cfg(test)]
+mod logged;
 pub mod metrics;
 mod places;
 pub mod probes;
@@ -48,6 +53,7 @@ pub mod relay;
 mod routes;
 pub mod server;
 mod service_listener;
+mod shares;
 mod uploads;
 
 pub use self::{

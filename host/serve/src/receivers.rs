@@ -22,21 +22,28 @@ use axum::{
 use chandler_api::ReceiverType;
 use chandler_receivers::{Bucket, Named, Token, is_authentic, read};
 use chandler_tls::TlsSettings;
+use futures::StreamExt as _;
 use http::{
     HeaderValue, Method, StatusCode,
     header::{CONTENT_LENGTH, RETRY_AFTER},
 };
 use kube::Client;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
-use crate::{ServeError, ServiceOptions, relay::Relayed, service_listener::ServiceListener};
+use crate::{
+    ServeError, ServiceOptions,
+    relay::Relayed,
+    service_listener::ServiceListener,
+    shares::{Share, Shares},
+};
 
 /// The most bytes of a body.
 pub const BODY_BYTES: usize = 1 << 20;
 /// How long a sender may take for the body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most requests at a time, and for one Receiver.
+/// The most requests at a time, and for one Receiver. Beyond that, the one that has sent nothing for the longest time gives way: the path of
+/// a Receiver alone must not be enough to keep its sender out.
 const REQUESTS: usize = 64;
 const REQUESTS_OF_ONE: usize = 8;
 
@@ -70,19 +77,36 @@ pub struct Hook {
 struct Limits {
     began: Instant,
     bucket: Mutex<Bucket>,
-    requests: Semaphore,
+    log: Mutex<LogLimit>,
+}
+
+/// How many lines of the log the requests cause that poll nothing: anyone who knows the path can cause these.
+#[derive(Debug, Default)]
+struct LogLimit {
+    bucket: Bucket,
+    /// The requests without a line since the last line.
+    left_out: u64,
 }
 
 impl Hook {
     /// A Receiver without requests so far.
     pub fn new(name: String, kind: ReceiverType, token: Token, events: Vec<String>, suspended: bool) -> Self {
-        let requests = Semaphore::new(REQUESTS_OF_ONE);
-        let limits = Limits { began: Instant::now(), bucket: Mutex::default(), requests };
+        let limits = Limits { began: Instant::now(), bucket: Mutex::default(), log: Mutex::default() };
         Self { name, kind, token, events, suspended, limits }
     }
 
     fn take(&self) -> Result<(), Duration> {
         self.limits.bucket.lock().take(self.limits.began.elapsed())
+    }
+
+    /// Whether a request that polls nothing has a line in the log: the number of requests without one before it.
+    fn logged(&self) -> Option<u64> {
+        let mut log = self.limits.log.lock();
+        if log.bucket.take(self.limits.began.elapsed()).is_err() {
+            log.left_out = log.left_out.saturating_add(1);
+            return None;
+        }
+        Some(std::mem::take(&mut log.left_out))
     }
 }
 
@@ -102,7 +126,7 @@ enum Outcome {
     Slow,
     /// The Receiver had enough requests for now; there is room after this time.
     Limited(Duration),
-    /// Too many requests are under way.
+    /// It gave way, since too many requests are under way.
     Busy,
 }
 
@@ -147,22 +171,22 @@ impl Outcome {
 /// What the requests share.
 struct Service {
     hooks: Arc<dyn Hooks>,
-    requests: Semaphore,
+    /// The requests that are under way, by the name of the Receiver.
+    requests: Shares<String>,
 }
 
 /// All paths, for these Receivers.
 pub fn router(hooks: Arc<dyn Hooks>) -> Router {
-    let service = Arc::new(Service { hooks, requests: Semaphore::new(REQUESTS) });
+    let service = Arc::new(Service { hooks, requests: Shares::new(REQUESTS, REQUESTS_OF_ONE) });
     // The limit is checked where the body is read.
     Router::new().fallback(receive).layer(DefaultBodyLimit::disable()).with_state(service)
 }
 
 async fn receive(State(service): State<Arc<Service>>, request: Request) -> Response {
     let hook = service.hooks.find(request.uri().path()).filter(|_| request.method() == Method::POST);
-    let outcome = match (&hook, service.requests.try_acquire()) {
-        (None, _) => Outcome::Unknown,
-        (Some(_), Err(_)) => Outcome::Busy,
-        (Some(hook), Ok(_place)) => answer(&service, hook, request).await,
+    let outcome = match &hook {
+        None => Outcome::Unknown,
+        Some(hook) => answer(&service, hook, request).await,
     };
     service.hooks.answered(outcome.name());
     match (&hook, outcome) {
@@ -172,14 +196,15 @@ async fn receive(State(service): State<Arc<Service>>, request: Request) -> Respo
             tracing::info!(receiver = hook.name, polled, "a webhook was accepted");
         }
         (Some(hook), outcome) => {
-            tracing::info!(receiver = hook.name, outcome = outcome.name(), "a webhook polls nothing");
+            if let Some(left_out) = hook.logged() {
+                tracing::info!(receiver = hook.name, outcome = outcome.name(), left_out, "a webhook polls nothing");
+            }
         }
     }
     outcome.response()
 }
 
 async fn answer(service: &Service, hook: &Hook, request: Request) -> Outcome {
-    let Ok(_place) = hook.limits.requests.try_acquire() else { return Outcome::Busy };
     if hook.suspended {
         return Outcome::Suspended;
     }
@@ -188,10 +213,15 @@ async fn answer(service: &Service, hook: &Hook, request: Request) -> Outcome {
     if length.is_some_and(|length| length > BODY_BYTES as u64) {
         return Outcome::TooLarge;
     }
-    let body = match tokio::time::timeout(BODY_TIMEOUT, collected(body)).await {
-        Ok(Some(body)) => body,
-        Ok(None) => return Outcome::TooLarge,
-        Err(_) => return Outcome::Slow,
+    let place = service.requests.take(hook.name.clone());
+    let body = tokio::select! {
+        biased;
+        body = tokio::time::timeout(BODY_TIMEOUT, collected(body, &place)) => match body {
+            Ok(Some(body)) => body,
+            Ok(None) => return Outcome::TooLarge,
+            Err(_) => return Outcome::Slow,
+        },
+        () = place.gives_way() => return Outcome::Busy,
     };
     if !is_authentic(hook.kind, &hook.token, &head.headers, &body) {
         return Outcome::Unauthenticated;
@@ -208,8 +238,19 @@ async fn answer(service: &Service, hook: &Hook, request: Request) -> Outcome {
 }
 
 /// The body; `None` if it is too large, or the connection ended.
-async fn collected(body: Body) -> Option<bytes::Bytes> {
-    axum::body::to_bytes(body, BODY_BYTES).await.ok()
+async fn collected(body: Body, place: &Share<String>) -> Option<Vec<u8>> {
+    let (mut parts, mut collected) = (body.into_data_stream(), Vec::new());
+    while let Some(part) = parts.next().await {
+        let part = part.ok()?;
+        if collected.len().saturating_add(part.len()) > BODY_BYTES {
+            return None;
+        }
+        if !part.is_empty() {
+            place.used();
+        }
+        collected.extend_from_slice(&part);
+    }
+    Some(collected)
 }
 
 /// A bound address, on which nothing is received yet.

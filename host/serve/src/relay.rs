@@ -4,7 +4,7 @@
 //! address of the leader, which is read from the Lease, is not trusted: a server that answers there without the certificate of the service learns
 //! nothing.
 
-mod connections;
+mod copying;
 
 use std::{
     convert::Infallible,
@@ -22,8 +22,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::connections::{Connection, Connections};
-use crate::ServeError;
+use self::copying::copied;
+use crate::{
+    ServeError,
+    shares::{Share, Shares, Source},
+};
 
 /// How many connections are passed on at once. Each takes two buffers of 8 KiB.
 const MOST: usize = 512;
@@ -55,13 +58,21 @@ pub enum Leader {
 impl Leader {
     /// The leader by the address that it published, for a replica that listens on `own`. Addresses that only have a meaning on one machine
     /// or network are not used, and neither are other ports, so that a Lease cannot make this process a way into other services.
-    pub fn published(address: Option<&str>, own: SocketAddr) -> Self {
-        let address = address.and_then(|address| address.parse::<SocketAddr>().ok());
+    ///
+    /// `itself` is what this replica publishes. A Lease with that address is from before a restart: connections wait for the next leader,
+    /// since this process would pass them on to itself without end.
+    pub fn published(address: Option<&str>, own: SocketAddr, itself: Option<SocketAddr>) -> Self {
+        let address = address.and_then(|address| address.parse::<SocketAddr>().ok()).map(canonical);
         match address {
+            Some(address) if Some(address) == itself.map(canonical) => Self::Unknown,
             Some(address) if is_usable(address, own) => Self::At(address),
             _ => Self::Elsewhere,
         }
     }
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 fn is_usable(address: SocketAddr, own: SocketAddr) -> bool {
@@ -144,11 +155,11 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
 }
 
 async fn accept(socket: &tokio::net::TcpListener, own: SocketAddr, leader: &watch::Receiver<Leader>) -> Infallible {
-    let connections = Connections::new(MOST, STALL);
+    let connections = Shares::new(MOST, MOST);
     loop {
         match socket.accept().await {
-            Ok((caller, _)) => {
-                let (connection, leader) = (connections.add(), leader.clone());
+            Ok((caller, address)) => {
+                let (connection, leader) = (connections.take(Source::of(address.ip())), leader.clone());
                 drop(tokio::spawn(async move {
                     tokio::select! {
                         () = pass(caller, own, leader, &connection) => {}
@@ -167,7 +178,7 @@ async fn accept(socket: &tokio::net::TcpListener, own: SocketAddr, leader: &watc
 }
 
 /// Passes the bytes of a connection on. If that fails, the connection is closed, and the caller tries again.
-async fn pass(caller: TcpStream, own: SocketAddr, mut leader: watch::Receiver<Leader>, connection: &Connection) {
+async fn pass(caller: TcpStream, own: SocketAddr, mut leader: watch::Receiver<Leader>, connection: &Share<Source>) {
     let Some(address) = timely(ELECTION, address(&mut leader, own)).await.flatten() else {
         tracing::debug!("a connection was closed: no leader serves");
         return;
@@ -183,7 +194,7 @@ async fn pass(caller: TcpStream, own: SocketAddr, mut leader: watch::Receiver<Le
         let _ = SockRef::from(stream).set_tcp_keepalive(&alive);
         let _ = stream.set_nodelay(true);
     }
-    if let Err(error) = connection.pass(caller, server).await {
+    if let Err(error) = copied(connection, STALL, caller, server).await {
         tracing::debug!(%address, %error, "a connection that is passed on to the leader ended early");
     }
 }
@@ -216,7 +227,7 @@ mod tests {
     fn only_addresses_of_other_pods_and_the_port_of_the_service_are_used() {
         let own = socket("0.0.0.0:8443");
         for usable in ["10.1.2.3:8443", "[2001:db8::1]:8443", "192.168.0.9:8443"] {
-            assert_eq!(Leader::published(Some(usable), own), Leader::At(socket(usable)));
+            assert_eq!(Leader::published(Some(usable), own, None), Leader::At(socket(usable)));
         }
         for refused in [
             "",
@@ -234,13 +245,19 @@ mod tests {
             "[::ffff:127.0.0.1]:8443",
             "[::ffff:169.254.169.254]:8443",
         ] {
-            assert_eq!(Leader::published(Some(refused), own), Leader::Elsewhere, "{refused}");
+            assert_eq!(Leader::published(Some(refused), own, None), Leader::Elsewhere, "{refused}");
         }
-        assert_eq!(Leader::published(None, own), Leader::Elsewhere);
+        assert_eq!(Leader::published(None, own, None), Leader::Elsewhere);
+        // What this replica published before it was restarted.
+        let itself = Some(socket("10.1.2.3:8443"));
+        for text in ["10.1.2.3:8443", "[::ffff:10.1.2.3]:8443"] {
+            assert_eq!(Leader::published(Some(text), own, itself), Leader::Unknown);
+        }
+        assert_eq!(Leader::published(Some("10.1.2.4:8443"), own, itself), Leader::At(socket("10.1.2.4:8443")));
         // Replicas on one machine.
         let own = socket("127.0.0.1:8443");
-        assert_eq!(Leader::published(Some("127.0.0.1:9000"), own), Leader::At(socket("127.0.0.1:9000")));
-        assert_eq!(Leader::published(Some("10.1.2.3:8443"), own), Leader::Elsewhere);
+        assert_eq!(Leader::published(Some("127.0.0.1:9000"), own, None), Leader::At(socket("127.0.0.1:9000")));
+        assert_eq!(Leader::published(Some("10.1.2.3:8443"), own, None), Leader::Elsewhere);
     }
 
     #[test]

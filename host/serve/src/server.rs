@@ -160,7 +160,7 @@ impl Listener {
     /// Connections cannot be accepted.
     pub async fn serve(self, served: Served, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
         let secret = self.options.tls_secret.as_deref();
-        let certificates = certificate::of_service(&served.client, &self.namespace, secret, self.names());
+        let certificates = certificate::of_service("content", &served.client, &self.namespace, secret, self.names());
         let announcement = Announcement {
             client: served.client.clone(),
             namespace: self.namespace.clone(),
@@ -169,7 +169,13 @@ impl Listener {
         };
         let tls = served.tls.clone();
         let router = routes::router(service(served));
-        let serving = https::Serving { socket: self.socket, what: "content", url: self.url, tls };
+        let serving = https::Serving {
+            socket: self.socket,
+            what: "content",
+            url: self.url,
+            tls,
+            limits: https::Limits::default(),
+        };
         serving
             .run(router, certificates, Some(announcement), shutdown)
             .await

@@ -74,8 +74,9 @@ impl ServiceListener {
     ) -> Result<(), ServeError> {
         let Self { what, socket, options, namespace } = self;
         let names = https::names(&options.service, &namespace);
-        let certificates = certificate::of_service(client, &namespace, options.tls_secret.as_deref(), names);
-        let serving = https::Serving { socket, what, url: format!("https://{}{path}", options.address), tls };
+        let certificates = certificate::of_service(what, client, &namespace, options.tls_secret.as_deref(), names);
+        let url = format!("https://{}{path}", options.address);
+        let serving = https::Serving { socket, what, url, tls, limits: https::Limits::default() };
         let served = serving.run(router, certificates, None, shutdown).await;
         served.map_err(|source| ServeError::Accept { what, source })
     }

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::PLAIN;
 
 /// The notes of the Events with this reason about an object.
-async fn notes(world: &World, name: &str, reason: &str) -> Vec<String> {
+pub(crate) async fn notes(world: &World, name: &str, reason: &str) -> Vec<String> {
     let events: Api<Event> = Api::namespaced(world.client.clone(), "default");
     let events = events.list(&ListParams::default()).await.expect("Events").items.into_iter();
     let about = events.filter(|event| event.regarding.as_ref().and_then(|object| object.name.as_deref()) == Some(name));

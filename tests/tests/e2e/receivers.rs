@@ -17,6 +17,7 @@ use sha2::Sha256;
 
 use crate::{
     PLAIN,
+    events::notes,
     monitoring::{address, certificate},
 };
 
@@ -214,6 +215,9 @@ async fn a_receiver_follows_its_secret_and_its_spec() {
     hooks.secrets().delete("late", &DeleteParams::default()).await.expect("it is deleted");
     assert_eq!(hooks.path("pushes", "TokenNotFound").await, None);
     assert_eq!(send(&renewed, OTHER).await, StatusCode::NOT_FOUND);
+    for reason in ["TokenNotFound", "InvalidToken", "ReceiverReady", "Suspended"] {
+        wait::eventually(reason, async || !notes(&hooks.world, &name, reason).await.is_empty()).await;
+    }
     hooks.world.finish().await;
 }
 

@@ -52,3 +52,21 @@ fn names_end_with_the_extension() {
     let text = "apply `deploy/rbac.yaml`, deploy/rbac-watch.yaml. The files of deploy/ and deploy/*.yaml";
     assert_eq!(named(text, "deploy/"), ["rbac.yaml", "rbac-watch.yaml"]);
 }
+
+/// By default, the controller refuses a bundle without an account: readers must not meet that first.
+#[test]
+fn commands_that_install_a_first_bundle_name_its_account() {
+    let mut commands = 0;
+    for page in ["README.md", "docs/install.md"] {
+        let text = files::read(page);
+        for line in text.lines().filter(|line| line.starts_with("$ chandler install ")) {
+            commands += 1;
+            assert!(line.contains(" --service-account "), "{page}: {line}");
+        }
+        for example in text.split("```yaml").skip(1).filter_map(|rest| rest.split("```").next()) {
+            let is_deployment = example.contains("kind: BundleDeployment\n");
+            assert!(!is_deployment || example.contains("  serviceAccount:\n"), "{page}: {example}");
+        }
+    }
+    assert!(commands > 2, "the commands are found");
+}

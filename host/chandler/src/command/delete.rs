@@ -29,8 +29,8 @@ pub(super) const TAKES: Takes = Takes::kinds(&[ReportingKind::BundleDeployment])
     (ReportingKind::Catalog, "`chandler catalog remove NAME` removes a Catalog"),
     (ReportingKind::ProvisionerClass, "`kubectl delete provisionerclass NAME` deletes a ProvisionerClass"),
     (ReportingKind::PlatformPolicy, "`kubectl delete platformpolicy NAME` deletes a PlatformPolicy"),
-    (ReportingKind::Receiver, "`kubectl delete receiver NAME` deletes a Receiver"),
-    (ReportingKind::Alert, "`kubectl delete alert NAME` deletes an Alert"),
+    (ReportingKind::Receiver, "`kubectl delete receivers.chandler.dev NAME` deletes a Receiver"),
+    (ReportingKind::Alert, "`kubectl delete alerts.chandler.dev NAME` deletes an Alert"),
 ]);
 
 /// Delete a BundleDeployment, with a preview

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The namespace of Events about cluster-scoped objects.
-const CLUSTER_NAMESPACE: &str = "default";
+pub(super) const CLUSTER_NAMESPACE: &str = "default";
 
 /// The objects whose Events are read.
 #[derive(Debug, Default)]

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::{
     cluster::{cause, group_kind},
     doctor,
+    events::CLUSTER_NAMESPACE,
     installation_parts::{self, Place},
     uninstallation::{api, resource},
 };
@@ -32,6 +33,8 @@ const EVENTS: u32 = 1000;
 const LINES: i64 = 20_000;
 /// The label of the controller's Pods.
 const PODS: &str = "app=chandler";
+/// The name by which the controller publishes Events.
+const REPORTER: &str = "chandler";
 /// The port of the metrics.
 const METRICS_PORT: u16 = 9443;
 
@@ -56,8 +59,9 @@ pub async fn gather(client: &Client, system_namespace: &str) -> Gathered {
     findings(client, system_namespace, &mut gathered).await;
     for kind in OwnKind::ALL {
         own_objects(client, *kind, &mut gathered).await;
-        let selected = format!("involvedObject.kind={}", kind.kind());
-        let events = Api::all(client.clone());
+        // Users who may create Events in their namespaces must not crowd out the controller's.
+        let selected = format!("involvedObject.kind={},reportingComponent={REPORTER}", kind.kind());
+        let events = Api::namespaced(client.clone(), CLUSTER_NAMESPACE);
         list_events(&events, &selected, &format!("events/{}.json", kind.plural()), &mut gathered).await;
     }
     let events = Api::namespaced(client.clone(), system_namespace);

@@ -42,7 +42,7 @@ pub async fn findings(client: &Client, system_namespace: &str, next: &ReleaseFil
     }
     let before = findings.len();
     for role in &next.roles {
-        findings.extend(role_finding(client, role, &next.version).await);
+        findings.extend(role_finding(client, system_namespace, role, &next.version).await);
     }
     if findings.len() == before {
         let roles = count(next.roles.len(), "role");
@@ -238,8 +238,9 @@ fn of_report(report: &Report) -> Vec<Finding> {
 }
 
 /// The permissions of a role of the new version that the installed role lacks.
-async fn role_finding(client: &Client, new: &Value, version: &str) -> Option<Finding> {
-    let (kind, name, namespace) = (text(new, "/kind"), text(new, "/metadata/name"), text(new, "/metadata/namespace"));
+async fn role_finding(client: &Client, system_namespace: &str, new: &Value, version: &str) -> Option<Finding> {
+    let (kind, name) = (text(new, "/kind"), text(new, "/metadata/name"));
+    let namespace = installed_namespace(text(new, "/metadata/namespace"), system_namespace);
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", kind));
     let what = if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") };
     let what = one_line(&what);
@@ -276,6 +277,11 @@ async fn role_finding(client: &Client, new: &Value, version: &str) -> Option<Fin
     }
     let message = one_line(&format!("{what} lacks what version {version} needs: {}", shown.join("; ")));
     Some(Finding::new(ROLES, State::Warning, message).with(command))
+}
+
+/// Where a Role of a version is installed: the files have the default settings.
+fn installed_namespace<'a>(namespace: &'a str, system_namespace: &'a str) -> &'a str {
+    if namespace == chandler_manifests::NAMESPACE { system_namespace } else { namespace }
 }
 
 fn unreadable(check: &'static str, what: &str, error: &kube::Error) -> Finding {

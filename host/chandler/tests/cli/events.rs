@@ -5,7 +5,9 @@ use std::{
     process::Stdio,
 };
 
-use serde_json::Value;
+use chandler_api::Receiver;
+use chandler_tests::wait;
+use serde_json::{Value, json};
 
 use crate::{
     commands::Session,
@@ -42,6 +44,20 @@ async fn an_installation_and_its_repair_are_shown_with_the_objects() {
     let refused = session.run(&["events", "catalog/ours", "--objects"]).await;
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("`chandler events catalog/ours`"), "{}", refused.stderr);
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_has_events() {
+    let session = Session::start().await;
+    let name = format!("{}-pushes", session.world.run());
+    let spec = json!({"type": "quay", "secretRef": {"name": "token"}, "resources": [{"kind": "Catalog", "name": "*"}]});
+    let _: Receiver = session.world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+    wait::eventually("the command shows why requests are not accepted", async || {
+        let shown = session.run(&["events", &format!("receiver/{name}")]).await.stdout;
+        shown.contains("Warning") && shown.contains("ReceiversNotServed")
+    })
+    .await;
     session.world.finish().await;
 }
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs::File, io::Read as _};
 
 use chandler_api::{Alert, BundleDeployment, Catalog};
+use chandler_tests::wait;
 use flate2::read::GzDecoder;
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -10,7 +11,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -112,11 +113,31 @@ async fn plant(session: &Session, name: &str) {
     .await;
 }
 
+/// Events about objects of Chandler that the controller did not publish: where a tenant may create Events, and in the name of another program.
+async fn forge_events(session: &Session, name: &str) {
+    let event = |namespace: &str, component: &str| {
+        json!({"metadata": {"name": format!("{name}-forged")}, "message": "a forged text", "reason": "Failed", "type": "Warning",
+            "involvedObject": {"kind": "BundleDeployment", "namespace": namespace, "name": name},
+            "reportingComponent": component})
+    };
+    let client = session.world.client.clone();
+    let events: Api<Event> = Api::namespaced(client.clone(), "default");
+    let selected = ListParams::default().fields(&format!("involvedObject.name={name}"));
+    wait::eventually("the controller publishes an Event", async || {
+        !events.list(&selected).await.unwrap().items.is_empty()
+    })
+    .await;
+    let tenant = session.world.namespace.as_str();
+    create::<Event>(Api::namespaced(client.clone(), tenant), event(tenant, "chandler")).await;
+    create::<Event>(events, event("default", "another-program")).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_archive_has_everything_but_secrets() {
     let session = Session::start().await;
     let name = session.world.name();
     plant(&session, &name).await;
+    forge_events(&session, &name).await;
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("gathered.tar.gz");
     let path = place.display().to_string();
@@ -161,6 +182,10 @@ async fn the_archive_has_everything_but_secrets() {
     let deployment: Value = serde_json::from_slice(&files[&object]).unwrap();
     assert_eq!(deployment["spec"]["config"]["operatorConditionName"], "(hidden)", "its name stays");
     assert_eq!(deployment["kind"], "BundleDeployment");
+    let events: Value = serde_json::from_slice(&files["chandler-must-gather/events/bundledeployments.json"]).unwrap();
+    let events = events.as_array().unwrap();
+    assert!(events.iter().any(|event| event["involvedObject"]["name"] == name.as_str()), "{events:#?}");
+    assert!(events.iter().all(|event| event["message"] != "a forged text"), "{events:#?}");
     let installed =
         format!("chandler-must-gather/installation/Deployment.apps/{}_chandler.json", session.world.system_namespace);
     let text = String::from_utf8(files[&installed].clone()).unwrap();

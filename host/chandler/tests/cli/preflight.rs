@@ -10,6 +10,8 @@ use std::{
 use chandler::read::release_files::{self, INDEX, LABEL};
 use chandler_core::Digest;
 use chandler_devregistry::{Options, Registry};
+use k8s_openapi::api::rbac::v1::Role;
+use kube::{Api, api::PostParams};
 use serde_json::{Value, json};
 
 use crate::{
@@ -209,6 +211,40 @@ async fn what_the_new_version_refuses_and_what_cannot_be_checked_stop_nothing_el
     let findings = report["upgrade"].to_string();
     assert!(findings.contains("installNamespace") && findings.contains("maxLength"), "{findings}");
     assert!(findings.contains("existing custom object"), "the stored object is checked: {findings}");
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_are_looked_for_in_the_namespace_of_the_controller() {
+    let session = Session::start().await;
+    let system = session.world.system_namespace.clone();
+    assert_ne!(system, chandler_manifests::NAMESPACE);
+    let files = release_files::files().unwrap();
+    let roles: Value = serde_json::from_slice(&files["roles.json"]).unwrap();
+    let api: Api<Role> = Api::namespaced(session.world.client.clone(), &system);
+    let mut names = Vec::new();
+    for role in roles["items"].as_array().unwrap() {
+        if role["kind"] != "Role" || role["metadata"]["namespace"] != chandler_manifests::NAMESPACE {
+            continue;
+        }
+        let name = role["metadata"]["name"].as_str().unwrap();
+        // The first one lacks a rule.
+        let given = usize::from(names.is_empty());
+        let granted = &role["rules"].as_array().unwrap()[given..];
+        let installed = json!({"metadata": {"name": name}, "rules": granted});
+        api.create(&PostParams::default(), &serde_json::from_value(installed).unwrap()).await.unwrap();
+        names.push(name);
+    }
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = write(&files, &temporary.path().join("own"));
+    let outcome = session.run(&["preflight", "--to", &directory, "-o", "json"]).await;
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}"));
+    let findings = report["upgrade"].to_string();
+    assert!(!findings.contains(&format!("Role {}/", chandler_manifests::NAMESPACE)), "{findings}");
+    assert!(findings.contains(&format!("Role {system}/{} lacks", names[0])), "{findings}");
+    for name in &names[1..] {
+        assert!(!findings.contains(&format!("Role {system}/{name} ")), "{findings}");
+    }
     session.world.finish().await;
 }
 

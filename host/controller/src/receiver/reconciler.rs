@@ -161,7 +161,7 @@ impl Reconciler for Receivers {
 
     async fn written(&self, receiver: &Receiver, stored: Option<&ReceiverStatus>, status: &ReceiverStatus) {
         let stored = stored.map(|status| status.conditions.as_slice());
-        events::publish(&self.cluster.events, receiver, stored, &status.conditions).await;
+        events::publish_ready(&self.cluster.events, receiver, stored, &status.conditions).await;
     }
 
     fn backoff(&self) -> &Backoff {

@@ -1,7 +1,8 @@
 //! Messages for incoming webhooks of Slack, and of servers that accept the same.
 //!
-//! The texts come from bundles and objects, and must not address people or look like something else: markup is off, the characters that Slack
-//! interprets are escaped, and words that address a whole channel are broken, since similar servers read them in plain text.
+//! The texts come from bundles and objects, and must not address people or look like something else: markup is off, and the characters that
+//! Slack interprets are escaped. Similar servers read a text as Markdown, whatever the message says, so names after `@` and links with a text are
+//! broken.
 
 use chandler_api::AlertSeverity;
 use serde_json::{Value, json};
@@ -51,10 +52,10 @@ fn field(title: &str, value: &str) -> Value {
     json!({"title": escaped(title), "value": escaped(value), "short": true})
 }
 
-/// A text that Slack shows as it is.
+/// A text that Slack shows as it is, and in which servers that read Markdown find no names of users and no links or images with a text.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    let (mut rest, mut left) = (text, CHARACTERS);
+    let (mut rest, mut left, mut before) = (text, CHARACTERS, None);
     while let Some(character) = rest.chars().next() {
         if left == 0 {
             escaped.push('…');
@@ -66,9 +67,11 @@ fn escaped(text: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
-            '@' if addresses_everyone(rest) => escaped.push_str("@ "),
+            '@' if addresses_everyone(rest) || addresses_someone(before, rest) => escaped.push_str("@ "),
+            ']' if rest.starts_with('(') => escaped.push_str("] "),
             character => escaped.push(character),
         }
+        before = Some(character);
     }
     escaped
 }
@@ -80,6 +83,12 @@ fn addresses_everyone(rest: &str) -> bool {
         let next = rest.get(word.len()..).and_then(|after| after.chars().next());
         begin && !next.is_some_and(char::is_alphanumeric)
     })
+}
+
+/// Whether `@` between these begins the name of a user. It does not within a word, such as an image by digest.
+fn addresses_someone(before: Option<char>, rest: &str) -> bool {
+    let next = rest.chars().next();
+    !before.is_some_and(|before| before.is_ascii_alphanumeric()) && next.is_some_and(|next| !next.is_whitespace())
 }
 
 #[cfg(test)]
@@ -95,6 +104,9 @@ mod tests {
             ("@channel, @HERE @all", "@ channel, @ HERE @ all"),
             ("registry/app@sha256:0 ann@hereditary", "registry/app@sha256:0 ann@hereditary"),
             ("&lt;", "&amp;lt;"),
+            ("@ann.admin (@bob) @@eve @ x@", "@ ann.admin (@ bob) @ @ eve @ x@"),
+            ("é@ann _@ann", "é@ ann _@ ann"),
+            ("[sign in](https://x) ![](https://y) a[0][1]", "[sign in] (https://x) ![] (https://y) a[0][1]"),
         ] {
             assert_eq!(escaped(text), expected);
         }
@@ -103,17 +115,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_character_that_slack_interprets_is_left(text in "[<>&@!|#a-zé ]{0,40}|.*|(@(channel|here|all)[ .]?){0,4}") {
+        fn no_character_that_slack_interprets_is_left(text in r"[<>&@!|#a-zé ]{0,40}|.*|[\[\]()!*_@a-c ]{0,40}|(@(channel|here|all)[ .]?){0,4}") {
             let found = escaped(&text);
             prop_assert!(!found.contains(['<', '>']));
             for (at, _) in found.match_indices('&') {
                 prop_assert!(["&amp;", "&lt;", "&gt;"].iter().any(|entity| found[at..].starts_with(entity)), "{}", found);
             }
             for (at, _) in found.match_indices('@') {
+                let before = found[..at].chars().next_back();
                 prop_assert!(!addresses_everyone(&found[at + 1..]), "{}", found);
+                prop_assert!(!addresses_someone(before, &found[at + 1..]), "{}", found);
             }
-            let back = found.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").replace("@ ", "@");
-            prop_assert_eq!(back, text.replace("@ ", "@"), "nothing is lost");
+            prop_assert!(!found.contains("]("), "{}", found);
+            let back = found.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").replace(' ', "");
+            prop_assert_eq!(back, text.replace(' ', ""), "nothing is lost");
         }
     }
 }

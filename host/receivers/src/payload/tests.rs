@@ -89,3 +89,15 @@ fn a_request_concerns_the_named_repositories_and_everything_if_it_names_too_many
     assert_ne!(many(MOST_REPOSITORIES), Named::Anything);
     assert_eq!(many(MOST_REPOSITORIES + 1), Named::Anything);
 }
+
+#[test]
+fn a_repository_counts_once_however_often_it_is_mentioned() {
+    let event = |repository: &str| json!({"action": "push", "target": {"repository": repository}});
+    let mut events = vec![event("team/a"); 2 * MOST_REPOSITORIES];
+    events.push(event("team/b"));
+    let expected = repositories(&["registry.example.com/team/a", "registry.example.com/team/b"]);
+    for events in [events.clone(), events.into_iter().rev().collect()] {
+        let body = json!({"events": events}).to_string();
+        assert_eq!(read(ReceiverType::Distribution, &headers(&[]), body.as_bytes(), &[]), Ok(expected.clone()));
+    }
+}

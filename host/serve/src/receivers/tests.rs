@@ -1,4 +1,5 @@
 use chandler_receivers::{Repository, bucket::PER_MINUTE};
+use futures::FutureExt;
 use http::{Request, header::AUTHORIZATION};
 use tower::ServiceExt as _;
 
@@ -82,8 +83,7 @@ async fn a_request_is_answered_by_what_it_is_and_without_a_body() {
 #[tokio::test]
 async fn a_length_that_is_announced_is_refused_before_the_body_is_read() {
     let hooks = Fixed::new(ReceiverType::Distribution, false);
-    let never = Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>());
-    let mut request = request(TOKEN, never);
+    let mut request = request(TOKEN, endless());
     request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(BODY_BYTES as u64 + 1));
     assert_eq!(send(&hooks, request).await.0, StatusCode::PAYLOAD_TOO_LARGE);
 }
@@ -115,12 +115,43 @@ async fn a_receiver_wakes_so_often_in_a_minute_and_forgeries_do_not_count() {
     assert!(hooks.woken.lock().len() >= PER_MINUTE as usize);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn requests_that_do_not_end_leave_room_for_other_receivers_only() {
+/// A body that is not sent.
+fn endless() -> Body {
+    Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>())
+}
+
+#[tokio::test]
+async fn requests_that_do_not_end_give_way() {
     let hooks = Fixed::new(ReceiverType::Distribution, false);
-    let places: Vec<_> = (0..REQUESTS_OF_ONE).map(|_| hooks.hook.limits.requests.try_acquire().unwrap()).collect();
-    let (status, retry) = send(&hooks, request(TOKEN, PUSH)).await;
-    assert_eq!((status, retry.as_deref()), (StatusCode::SERVICE_UNAVAILABLE, Some("1")));
-    drop(places);
-    assert_eq!(send(&hooks, request(TOKEN, PUSH)).await.0, StatusCode::ACCEPTED);
+    let router = router(Arc::<Fixed>::clone(&hooks) as Arc<dyn Hooks>);
+    let mut endless: Vec<_> =
+        (0..REQUESTS_OF_ONE).map(|_| Box::pin(router.clone().oneshot(request("x", endless())))).collect();
+    for request in &mut endless {
+        assert!(request.now_or_never().is_none());
+    }
+    let answer = router.clone().oneshot(request(TOKEN, PUSH)).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::ACCEPTED);
+    // The first one gave way.
+    let mut ended = endless.iter_mut().filter_map(FutureExt::now_or_never);
+    let busy = ended.next().unwrap().unwrap();
+    assert_eq!((busy.status(), &busy.headers()[RETRY_AFTER]), (StatusCode::SERVICE_UNAVAILABLE, &HeaderValue::from(1)));
+    assert!(ended.next().is_none());
+}
+
+#[tokio::test]
+async fn forgeries_have_few_lines_in_the_log() {
+    let hooks = Fixed::new(ReceiverType::Distribution, false);
+    let (lines, _guard) = crate::logged::Lines::collect();
+    let forgeries = 10 * PER_MINUTE as usize;
+    for _ in 0..forgeries {
+        send(&hooks, request("another token of thirty-two bytes", PUSH)).await;
+    }
+    let number = lines.get().len();
+    assert!((PER_MINUTE as usize..=2 * PER_MINUTE as usize).contains(&number), "{number}");
+    // The next line names the rest.
+    hooks.hook.limits.log.lock().bucket = Bucket::default();
+    send(&hooks, request("another token of thirty-two bytes", PUSH)).await;
+    let left_out = format!("left_out={}", forgeries - number);
+    assert!(lines.get()[number].contains(&left_out), "{left_out} {}", lines.get()[number]);
+    assert!(!lines.get().concat().contains("/hooks/"), "no path");
 }

@@ -6,7 +6,9 @@ use chandler_api::Reason;
 pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
     Some(match reason {
         Reason::EndpointInvalid => {
-            format!("correct the URL as the message says: `kubectl edit alert {name}` (docs/notifications.md)")
+            format!(
+                "correct the URL as the message says: `kubectl edit alerts.chandler.dev {name}` (docs/notifications.md)"
+            )
         }
         Reason::EndpointSecretInvalid => {
             "create or correct the Secret as the message says (docs/notifications.md); the controller retries"
@@ -14,10 +16,12 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
         }
         Reason::DeliveryFailed => format!(
             "follow the message: the server, its certificate, or the proxy of the controller; the controller retries each notification \
-             a few times, and `kubectl get alert {name}` shows when the last one was sent"
+             a few times, and `kubectl get alerts.chandler.dev {name}` shows when the last one was sent"
         ),
-        Reason::TooManyAlerts => "delete Alerts, or merge some: `kubectl get alerts` lists them".to_owned(),
-        Reason::Suspended => format!("set spec.suspend to false: `kubectl edit alert {name}`"),
+        Reason::TooManyAlerts => {
+            "delete Alerts, or merge some: `kubectl get alerts.chandler.dev` lists them".to_owned()
+        }
+        Reason::Suspended => format!("set spec.suspend to false: `kubectl edit alerts.chandler.dev {name}`"),
         _ => return None,
     })
 }
