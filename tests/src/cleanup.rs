@@ -31,6 +31,7 @@ use tokio::{
 };
 
 use crate::{
+    in_process::{self, InProcess},
     run::{self, LABEL, Run},
     simulated_controllers,
 };
@@ -40,6 +41,13 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Deletes the objects of these runs, while a controller runs. Returns messages about what may be left.
 pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -> Vec<String> {
+    let left = remove_reconciled(client, runs, patience).await;
+    remove_others(client, runs).await;
+    left
+}
+
+/// Deletes the objects of these runs that a controller reconciles, while one runs. Returns messages about what may be left.
+pub async fn remove_reconciled(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -> Vec<String> {
     // While one is invalid, nothing is uninstalled.
     delete_all::<PlatformPolicy>(client, runs).await;
     delete_all::<Receiver>(client, runs).await;
@@ -66,11 +74,6 @@ pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -
     delete_all::<ProvisionerClass>(client, runs).await;
     delete_all::<Catalog>(client, runs).await;
     delete_all::<ClusterOperator>(client, runs).await;
-    delete_all::<ClusterRoleBinding>(client, runs).await;
-    delete_all::<ClusterRole>(client, runs).await;
-    delete_all::<CustomResourceDefinition>(client, runs).await;
-    // A bare API server never completes this, so do not wait.
-    delete_all::<Namespace>(client, runs).await;
     let describe = |deployment: BundleDeployment| {
         let name = deployment.name_any();
         let progressing = deployment.status.iter().flat_map(|status| &status.conditions);
@@ -83,6 +86,15 @@ pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -
         )
     };
     left.into_iter().map(describe).collect()
+}
+
+/// Deletes the other objects of these runs, among them the accounts and permissions of controllers in containers.
+pub async fn remove_others(client: &Client, runs: &BTreeSet<Run>) {
+    delete_all::<ClusterRoleBinding>(client, runs).await;
+    delete_all::<ClusterRole>(client, runs).await;
+    delete_all::<CustomResourceDefinition>(client, runs).await;
+    // A bare API server never completes this, so do not wait.
+    delete_all::<Namespace>(client, runs).await;
 }
 
 /// Whether BundleDeployments of these runs exist.
@@ -106,6 +118,7 @@ pub async fn remove_alone(config: Config, runs: &BTreeSet<Run>, bare: bool) -> a
         ..Options::default()
     };
     let (stop, stopped) = oneshot::channel::<()>();
+    in_process::note(Some(InProcess::CleansUp));
     let controller = chandler_controller::run(client.clone(), options, async {
         let _ = stopped.await;
     });

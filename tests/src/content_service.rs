@@ -39,11 +39,16 @@ impl Answer {
 
 /// A new token of a ServiceAccount.
 pub async fn token(world: &World, namespace: &str, account: &str) -> String {
+    token_with(&world.client, namespace, account).await
+}
+
+/// A new token of a ServiceAccount, with the client of an administrator.
+pub(crate) async fn token_with(client: &Client, namespace: &str, account: &str) -> String {
     let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
     let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
     let request = Request::post(path).header("content-type", "application/json");
     let request = request.body(body.to_string().into_bytes()).expect("a request");
-    let answer: Value = world.client.request(request).await.expect("a token");
+    let answer: Value = client.request(request).await.expect("a token");
     answer.pointer("/status/token").and_then(Value::as_str).expect("a token").to_owned()
 }
 

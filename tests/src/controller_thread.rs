@@ -10,6 +10,7 @@ use tracing::{Event, Metadata, Subscriber, span};
 
 use crate::{
     crash_point::{Activity, CrashInjector, CrashPoint},
+    in_process::{self, InProcess},
     interruption::Interruption,
     wait::PATIENCE,
 };
@@ -29,6 +30,11 @@ impl ControllerThread {
 
     /// Starts a controller that crashes at this point, and whose requests the interruption blocks while it is active.
     pub fn start_with(config: Config, options: Options, crash_point: CrashPoint, interruption: &Interruption) -> Self {
+        in_process::note(Some(match (&options.leader_election, crash_point) {
+            (Some(_), _) => InProcess::Lease,
+            (None, CrashPoint::Never) => InProcess::Observes,
+            (None, _) => InProcess::Crashes,
+        }));
         let injector = CrashInjector::new(crash_point);
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn({

@@ -22,7 +22,11 @@ use tokio::{
 };
 use tower::{Layer, Service};
 
-use crate::{crash_point::describe, wait::PATIENCE};
+use crate::{
+    crash_point::describe,
+    in_process::{self, InProcess},
+    wait::PATIENCE,
+};
 
 /// How a leader stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +131,7 @@ impl FormerLeader {
         stop: Stop,
         point: StopPoint,
     ) -> Self {
+        in_process::note(Some(InProcess::Pauses));
         let phase = watch::Sender::new(Phase::Leading);
         let state = State { stop, point, phase, requests: Mutex::default(), late_writes: Mutex::default() };
         let shared = Shared(Arc::new(state));

@@ -9,6 +9,9 @@
 //! | [`envtest`] | `etcd` and `kube-apiserver` from `KUBEBUILDER_ASSETS` |
 //! | [`simulated_controllers`] | simulates a controller manager where there is none |
 //! | [`world`] | a cluster with a registry and a running controller |
+//! | [`container`] | controllers in containers (`cargo xtask test --container`) |
+//! | [`in_process`] | why a controller runs in the process of its test all the same |
+//! | [`deploy`] | the files of `deploy/` with the names of a run |
 //! | [`large`] | large releases, and the requests and time that they take |
 //! | [`requests`] | the requests of the controller by verb and resource, for many bundles |
 //! | [`interruption`] | blocks some requests of a controller for a while |
@@ -44,12 +47,15 @@ pub mod buoys;
 pub mod cleanup;
 pub mod cluster;
 pub mod collector;
+pub mod container;
 pub mod content_service;
 pub mod controller_thread;
 pub mod crash_point;
+pub mod deploy;
 pub mod envtest;
 pub mod former_leader;
 pub mod hostile_registry;
+pub mod in_process;
 pub mod interruption;
 pub mod large;
 pub mod notification_server;
@@ -69,6 +75,7 @@ pub use cluster::Cluster;
 pub use content_service::ContentClient;
 pub use controller_thread::ControllerThread;
 pub use crash_point::CrashPoint;
+pub use in_process::InProcess;
 pub use interruption::Interruption;
 pub use proxy::Proxy;
 pub use run::Run;

@@ -6,6 +6,8 @@ use chandler_api::BundleDeployment;
 use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings, Options};
 use chandler_devcluster::DevCluster;
 use chandler_devregistry::Registry;
+use chandler_permissions::AccountPolicy;
+use http::header::{HeaderValue, USER_AGENT};
 use k8s_openapi::{
     ClusterResourceScope,
     api::core::v1::{ConfigMap, Namespace},
@@ -21,7 +23,17 @@ use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
 use tracing_subscriber::{Layer as _, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
-use crate::{Cluster, Run, bundles::Bundle, cleanup, preflight, renders, requests::reconciles, run, wait};
+use crate::{
+    Cluster, Run,
+    bundles::Bundle,
+    cleanup,
+    container::{self, Containers, Rights},
+    content_service,
+    in_process::{self, InProcess},
+    preflight, renders,
+    requests::reconciles,
+    run, wait,
+};
 
 /// Everything that an end-to-end test needs. End the test with [`World::finish`], which deletes what the test created. If the test
 /// panics, dropping the world deletes as much as possible within two minutes.
@@ -39,6 +51,12 @@ pub struct World {
     run: Run,
     finished: bool,
     cache: TempDir,
+    /// What starts its controllers, unless they run in this process.
+    containers: Option<Box<Containers>>,
+    /// Whether the last controller that started is in a container.
+    is_contained: bool,
+    /// Whether containers installed bundles with the account [`container::INSTALLER`]: then later controllers do, too.
+    has_installer: bool,
     controller: Option<Controller>,
     cluster: Cluster,
 }
@@ -65,6 +83,15 @@ impl World {
         Self::on(Cluster::acquire().await).await
     }
 
+    /// Like [`World::new`], with all controllers in this process: for a test that compares two of them, which need the same cache.
+    pub async fn in_process(reason: InProcess) -> Self {
+        let mut world = Self::without_controller(Cluster::acquire().await).await;
+        in_process::note(Some(reason));
+        world.containers = None;
+        world.start_controller();
+        world
+    }
+
     /// Like [`World::new`], on a given cluster.
     pub async fn on(cluster: Cluster) -> Self {
         let mut world = Self::without_controller(cluster).await;
@@ -84,6 +111,9 @@ impl World {
             run,
             finished: false,
             cache: empty_cache(),
+            containers: Containers::from_environment().map(Box::new),
+            is_contained: false,
+            has_installer: false,
             controller: None,
             cluster,
             client,
@@ -155,21 +185,94 @@ impl World {
         self.cluster.devcluster()
     }
 
-    /// Starts the controller, with the cache of the previous one.
+    /// Starts the controller, with the cache of the previous one. Like all methods that take no client, it starts a container if
+    /// [`container::DIRECTORY`] is set, and otherwise a controller in this process.
     pub fn start_controller(&mut self) {
-        self.start_controller_on(self.client.clone());
+        self.start_controller_changed(|_| {});
     }
 
-    /// Starts the controller with its own client.
-    pub fn start_controller_on(&mut self, client: Client) {
-        self.start_controller_with(client, |_| {});
+    /// Starts the controller with changed options.
+    pub fn start_controller_changed(&mut self, change: impl FnOnce(&mut Options)) {
+        self.start(self.cluster.config(), Rights::Granted, change, |world, _| world.client.clone());
     }
 
-    /// Starts the controller with its own client and changed options.
-    pub fn start_controller_with(&mut self, client: Client, change: impl FnOnce(&mut Options)) {
-        assert!(self.controller.is_none(), "a controller is already running");
+    /// Starts the controller for BundleDeployments without an account: it installs them with its own permissions, also in a container.
+    pub fn start_controller_without_account(&mut self) {
+        self.start(self.cluster.config(), Rights::ClusterAdmin, |_| {}, |world, _| world.client.clone());
+    }
+
+    /// Starts the controller on the API server of this configuration, such as a proxy before the world's.
+    pub fn start_controller_at(&mut self, config: kube::Config) {
+        let client = |_: &Self, config| chandler_client::client(config).expect("a client");
+        self.start(config, Rights::Granted, |_| {}, client);
+    }
+
+    /// Starts the controller with this user agent; a container has the one of the command. [`container::agent`] says which.
+    pub fn start_controller_as(&mut self, agent: &'static str) {
+        let mut config = self.cluster.config();
+        config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
+        let client = |_: &Self, config| Client::try_from(config).expect("a client");
+        self.start(config, Rights::Granted, |_| {}, client);
+    }
+
+    /// Starts the controller with changed options and with its ServiceAccount, to which the test has granted permissions.
+    pub async fn start_controller_deployed(&mut self, change: impl FnOnce(&mut Options)) {
+        let token = content_service::token(self, &self.system_namespace, "chandler").await;
+        let client = |_: &Self, mut config: kube::Config| {
+            config.auth_info =
+                kube::config::AuthInfo { token: Some(token.into()), ..kube::config::AuthInfo::default() };
+            Client::try_from(config).expect("a client")
+        };
+        self.start(self.cluster.config(), Rights::OfTest, change, client);
+    }
+
+    /// Starts the controller in this process, with its own client.
+    pub fn start_controller_on(&mut self, reason: InProcess, client: Client) {
+        self.start_controller_with(reason, client, |_| {});
+    }
+
+    /// Starts the controller in this process, with its own client and changed options.
+    pub fn start_controller_with(&mut self, reason: InProcess, client: Client, change: impl FnOnce(&mut Options)) {
         let mut options = self.options();
         change(&mut options);
+        in_process::note(Some(reason));
+        self.start_in_process(client, options);
+    }
+
+    fn start(
+        &mut self,
+        config: kube::Config,
+        rights: Rights,
+        change: impl FnOnce(&mut Options),
+        client: impl FnOnce(&Self, kube::Config) -> Client,
+    ) {
+        assert!(self.controller.is_none(), "a controller is already running");
+        self.has_installer = self.containers.is_some() && rights == Rights::Granted;
+        let mut options = self.options();
+        change(&mut options);
+        let Some(containers) = &self.containers else {
+            let client = client(self, config);
+            return self.start_in_process(client, options);
+        };
+        let (server, is_embedded) = ((self.client.clone(), config.clone()), self.is_embedded());
+        match containers.launch(server, &self.run, is_embedded, options.clone(), rights) {
+            Ok(launch) => {
+                in_process::note(None);
+                self.is_contained = true;
+                let (stop, stopped) = oneshot::channel::<()>();
+                self.controller = Some(Controller { stop, running: tokio::spawn(container::run(launch, stopped)) });
+            }
+            Err(reason) => {
+                in_process::note(Some(reason));
+                let client = client(self, config);
+                self.start_in_process(client, options);
+            }
+        }
+    }
+
+    fn start_in_process(&mut self, client: Client, options: Options) {
+        assert!(self.controller.is_none(), "a controller is already running");
+        self.is_contained = false;
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(async move {
             let shutdown = async move {
@@ -182,10 +285,12 @@ impl World {
 
     /// The options of this world's controllers.
     pub fn options(&self) -> Options {
+        let installer = self.has_installer.then(|| container::installer(&self.run));
         Options {
+            accounts: AccountPolicy::new(false, installer),
             watch_selector: run::selector([&self.run]),
             system_namespace: self.system_namespace.clone(),
-            cache_directory: self.cache().to_path_buf(),
+            cache_directory: self.cache.path().to_path_buf(),
             allow_unsigned: true,
             decisions_from_config_maps: true,
             platform_resolution: self.platform(),
@@ -197,9 +302,12 @@ impl World {
         }
     }
 
-    /// The directory of the controller's caches.
+    /// The directory of the controller's caches. A controller in this process has another one than the containers.
     pub fn cache(&self) -> &Path {
-        self.cache.path()
+        match &self.containers {
+            Some(containers) if self.is_contained => containers.cache(),
+            _ => self.cache.path(),
+        }
     }
 
     /// Stops the controller and waits until it has stopped.
@@ -303,7 +411,12 @@ impl World {
         if self.controller.is_none() && cleanup::has_deployments(&self.client, &runs).await {
             self.start_controller();
         }
-        let left = cleanup::remove(&self.client, &runs, wait::PATIENCE).await;
+        let left = cleanup::remove_reconciled(&self.client, &runs, wait::PATIENCE).await;
+        if self.containers.is_some() && self.controller.is_some() {
+            // Before its account is deleted.
+            self.stop_controller().await;
+        }
+        cleanup::remove_others(&self.client, &runs).await;
         if self.controller.is_some() {
             self.stop_controller().await;
         }

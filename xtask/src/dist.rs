@@ -5,6 +5,7 @@ mod chart;
 #[cfg(test)]
 mod container;
 mod crates;
+mod cross;
 mod digest;
 mod files;
 mod image;
@@ -14,7 +15,10 @@ mod krew;
 mod materials;
 mod provenance;
 mod release;
+#[cfg(test)]
+mod reproducible;
 mod time;
+pub(crate) mod unpacked;
 
 use std::{
     fs,
@@ -41,7 +45,8 @@ const CLUSTER: [&str; 6] = ["--locked", "--package", "chandler", "--no-default-f
 /// Build the image that runs in a cluster.
 #[derive(clap::Args)]
 pub(crate) struct Dist {
-    /// The target, such as aarch64-unknown-linux-gnu. Without it, the one of this machine
+    /// The target, such as aarch64-unknown-linux-gnu, which rustup must have installed, with a compiler for C (on Debian:
+    /// gcc-aarch64-linux-gnu). Without it, the one of this machine
     #[arg(long)]
     target: Option<String>,
 
@@ -80,7 +85,7 @@ impl Dist {
         let rustc = command::rustc_version()?;
         let target = Target::new(self.target, &rustc)?;
         // A target directory of its own: the full command is not replaced by this one.
-        let built = binary::build(&target, &cluster)?;
+        let built = binary::build(&target, &rustc.host, &cluster)?;
         let crates = Crates::of_cluster(&target.triple)?;
         let binary = output.join("chandler");
         binary::add_crates(&built, &binary, &materials::auditable(&crates)?)?;
@@ -154,7 +159,7 @@ fn documents(
         products.push((chart::NAME.to_owned(), digest::hexadecimal(&chart)));
         files.push((chart::NAME.to_owned(), chart));
     }
-    let glibc = binary::glibc(target)?;
+    let glibc = binary::glibc(target, &rustc.host)?;
     let time = BuildTime::from_environment()?;
     let subject = Subject { hash: &hash, rustc: &rustc.version, glibc: glibc.as_deref(), time };
     for (name, document) in [

@@ -5,6 +5,7 @@
 
 mod bench;
 mod command;
+mod container_tests;
 mod corpus;
 mod demo;
 mod dist;

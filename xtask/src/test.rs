@@ -1,12 +1,12 @@
 //! `cargo xtask test`.
 
-use std::{env, process::Command, thread};
+use std::{env, path::PathBuf, process::Command, thread};
 
 use anyhow::bail;
 
 use crate::{
     command::{self, CLUSTER, SHARED, cargo},
-    guests,
+    container_tests, guests,
 };
 
 /// The variable of Rust's test harness.
@@ -20,7 +20,16 @@ const FIRST_PARTY: &str = "resolutions::a_wish_becomes_a_set_that_pivots_rolls_b
 /// Build the guests and run all tests.
 #[derive(clap::Args)]
 pub(crate) struct Test {
-    /// Instead of all tests: arguments of `cargo test`, for example --package chandler-tests
+    /// Only the end-to-end tests, and start the controllers with runc from an image, as the Deployment of deploy/controller.yaml does (only
+    /// root)
+    #[arg(long)]
+    container: bool,
+
+    /// The image, as a layout of `cargo xtask dist`. Without it, the image has the `chandler` of the tests
+    #[arg(long, value_name = "DIR", requires = "container")]
+    image: Option<PathBuf>,
+
+    /// Instead of all tests: arguments of `cargo test`, for example --package chandler-tests. With --container: parts of names of tests
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
@@ -28,6 +37,9 @@ pub(crate) struct Test {
 impl Test {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         guests::build_all()?;
+        if self.container {
+            return container_tests::run(self.image.as_deref(), &self.arguments);
+        }
         if !self.arguments.is_empty() {
             return command::run(cargo(["test", "--locked"]).args(self.arguments).env(THREADS, threads()));
         }
@@ -77,7 +89,7 @@ fn suites() -> Vec<Command> {
 }
 
 /// How many tests run at once: more than there are processors, since end-to-end tests often wait, for watches, backoffs and debounces.
-fn threads() -> String {
+pub(crate) fn threads() -> String {
     env::var(THREADS).unwrap_or_else(|_| {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         (3 * processors).to_string()

@@ -364,6 +364,7 @@ async fn reconcile_until_rewind(
         ) => Ended::Shutdown,
         () = note_ready(objects, monitoring.health) => Ended::Shutdown,
         () = watch_approvals => Ended::Shutdown,
+        () = Box::pin(defined.load_builtin()) => Ended::Shutdown,
         () = housekeeping::run(&installer, &catalog_states) => Ended::Shutdown,
         () = follow_inputs(&installer) => Ended::Shutdown,
         () = Box::pin(worker.run()) => Ended::Shutdown,

@@ -9,6 +9,7 @@ use tower::util::MapRequestLayer;
 
 use crate::{
     World,
+    in_process::{self, InProcess},
     requests::{
         processor::ProcessorTime,
         reconciles::Reconciles,
@@ -52,6 +53,7 @@ impl CountedController {
     /// Starts the controller of this world without a watch selector, as most installations do: the API server must only have
     /// BundleDeployments of this world.
     pub fn start(world: &World) -> Self {
+        in_process::note(Some(InProcess::RecordsRequests));
         let config = world.config();
         let options = chandler_controller::Options { watch_selector: WatchSelector::default(), ..world.options() };
         let recorder = Recorder::new(&options.system_namespace);

@@ -10,8 +10,7 @@ use chandler_devcluster::{
     DevCluster, Effect, Fault,
     faults::{Verb, effect::When},
 };
-use chandler_tests::{Cluster, World, bundles::Bundle, buoys, state::State, wait};
-use http::{HeaderValue, header::USER_AGENT};
+use chandler_tests::{Cluster, World, bundles::Bundle, buoys, container, state::State, wait};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
@@ -87,9 +86,7 @@ struct Scenario {
 impl Scenario {
     async fn start(cluster: Cluster) -> Self {
         let mut world = World::without_controller(cluster).await;
-        let mut config = world.config();
-        config.headers.push((USER_AGENT, HeaderValue::from_static(CONTROLLER)));
-        world.start_controller_on(config.try_into().expect("a client"));
+        world.start_controller_as(CONTROLLER);
         let push = |bundle: Bundle| {
             let world = &world;
             async move { world.push(&bundle).await }
@@ -152,7 +149,7 @@ async fn run_scenario(name: &'static str, faults: Vec<Fault>) -> Vec<State> {
     let (mut states, mut struck) = (Vec::new(), 0);
     for step in STEPS {
         for fault in &faults {
-            course.cluster().inject(fault.clone().client(CONTROLLER));
+            course.cluster().inject(fault.clone().client(container::agent(CONTROLLER)));
         }
         course.run(step).await;
         struck += course.cluster().clear_faults().iter().map(|report| report.struck).sum::<u64>();

@@ -9,9 +9,8 @@ use chandler_devcluster::{
     Effect, Fault,
     faults::{Verb, effect::When},
 };
-use chandler_tests::{Cluster, World, wait::eventually};
+use chandler_tests::{Cluster, World, container, wait::eventually};
 use futures::future::join_all;
-use http::{HeaderValue, header::USER_AGENT};
 use kube::{ResourceExt as _, api::ListParams};
 use serde_json::{Value, json};
 
@@ -60,13 +59,11 @@ async fn uids(world: &World) -> BTreeMap<String, String> {
 /// Runs it once. Returns how many requests were affected.
 async fn run(faults: Vec<Fault>) -> u64 {
     let mut world = World::without_controller(Cluster::acquire().await).await;
-    let mut config = world.config();
-    config.headers.push((USER_AGENT, HeaderValue::from_static(CONTROLLER)));
     let cluster = world.embedded().expect("only the embedded control plane injects faults");
     for fault in faults {
-        cluster.inject(fault.client(CONTROLLER));
+        cluster.inject(fault.client(container::agent(CONTROLLER)));
     }
-    world.start_controller_on(config.try_into().expect("a client"));
+    world.start_controller_as(CONTROLLER);
     let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with("base", "1.0.0", &[]).await;
     let shop = shop.with("extra", "1.0.0", &[]).await;
     catalog(&shop).await;

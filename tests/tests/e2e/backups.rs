@@ -177,7 +177,7 @@ async fn what_a_backup_lacks_is_created_on_request_or_after_a_while() {
     let backup = lose_everything(&mut world).await;
     backup.restore(&world.client, |_, name| name != "berth").await;
     let wait = |options: &mut chandler_controller::Options| options.restore_wait = Duration::from_secs(1);
-    world.start_controller_with(world.client.clone(), wait);
+    world.start_controller_changed(wait);
     world.ready(&world.name()).await;
     assert!(world.config_maps().get_opt("berth").await.expect("an answer").is_some());
     world.finish().await;

@@ -129,7 +129,7 @@ async fn polling_world() -> World {
 }
 
 fn restart(world: &mut World) {
-    world.start_controller_with(world.client.clone(), |options| options.image_poll_interval = Duration::from_secs(1));
+    world.start_controller_changed(|options| options.image_poll_interval = Duration::from_secs(1));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::sync::{
 use chandler_api::{BundleDeployment, Outcome};
 use chandler_permissions::roles;
 use chandler_tests::{
-    World,
+    InProcess, World,
     bundles::{self, Bundle},
     wait,
     world::condition,
@@ -119,7 +119,7 @@ async fn an_account_that_may_not_read_pods_changes_nothing_but_the_message() {
     let mut world = World::new().await;
     world.stop_controller().await;
     let denied = Arc::default();
-    world.start_controller_on(counting(&world.client, &denied));
+    world.start_controller_on(InProcess::RecordsRequests, counting(&world.client, &denied));
     let name = world.name();
     let deployer = account(&world, "deployer").await;
     apply(&world, &roles(&[].into(), &deployer, &name)).await;

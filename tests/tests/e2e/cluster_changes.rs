@@ -3,7 +3,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use chandler_api::BundleDeployment;
-use chandler_tests::{World, bundles, renders, wait, world::condition};
+use chandler_tests::{InProcess, World, bundles, renders, wait, world::condition};
 use futures::StreamExt as _;
 use http::{Request, Response};
 use k8s_openapi::{
@@ -48,7 +48,9 @@ async fn world_with_frequent_polls(client: impl FnOnce(Client) -> Client) -> Wor
     let mut world = World::new().await;
     world.stop_controller().await;
     let client = client(world.client.clone());
-    world.start_controller_with(client, |options| options.cluster_poll_interval = Duration::from_millis(200));
+    world.start_controller_with(InProcess::ChangesRequests, client, |options| {
+        options.cluster_poll_interval = Duration::from_millis(200);
+    });
     world
 }
 

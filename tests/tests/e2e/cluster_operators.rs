@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use chandler_api::{ClusterOperator, ClusterOperatorStatus, OperandVersion, PlatformOperator};
-use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings};
+use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings, Options};
 use chandler_resolution::cluster_operators::{
     Names, Thresholds,
     judge::{Effect, Mode, judge, permits_minor_update},
 };
-use chandler_tests::{World, preflight::install_foreign_crd, wait, wait::eventually};
+use chandler_tests::{InProcess, World, preflight::install_foreign_crd, wait, wait::eventually};
 use futures::StreamExt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -19,7 +19,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    controller_rights::{controller, deployed},
+    controller_rights::deployed,
     idle_cost::Requests,
     permissions,
     shop::{Shop, catalog},
@@ -56,12 +56,14 @@ pub(crate) async fn world(mode: ClusterOperatorMode) -> World {
 }
 
 fn start(world: &mut World, mode: ClusterOperatorMode) {
-    start_on(world, world.client.clone(), mode);
+    let settings = settings(world, mode);
+    world.start_controller_changed(|options| options.cluster_operators = settings);
 }
 
 fn start_on(world: &mut World, client: Client, mode: ClusterOperatorMode) {
     let settings = settings(world, mode);
-    world.start_controller_with(client, |options| options.cluster_operators = settings);
+    let reason = InProcess::RecordsRequests;
+    world.start_controller_with(reason, client, |options| options.cluster_operators = settings);
 }
 
 /// Deletes what the test created, while a controller runs that does not create ClusterOperators again.
@@ -199,7 +201,7 @@ async fn restart(world: &mut World, mode: ClusterOperatorMode, change: impl FnOn
         ..settings(world, mode)
     };
     change(&mut settings);
-    world.start_controller_with(world.client.clone(), |options| {
+    world.start_controller_changed(|options| {
         options.cluster_operators = settings;
         options.cluster_poll_interval = Duration::from_millis(100);
     });
@@ -376,7 +378,7 @@ async fn nothing_is_asked_or_written_where_the_kind_is_not_served() {
     let requests = Requests::default();
     let client = requests.recording(&world.client);
     let settings = settings(&world, mode);
-    world.start_controller_with(client, |options| {
+    world.start_controller_with(InProcess::RecordsRequests, client, |options| {
         options.cluster_operators = settings;
         options.cluster_poll_interval = Duration::from_millis(100);
     });
@@ -459,11 +461,11 @@ async fn a_package_holds_the_next_minor_version_of_openshift_back() {
     }
     permissions::apply(&world, &installer(&world)).await;
     let settings = settings(&world, ClusterOperatorMode::Aggregated);
-    let client = controller(&world).await;
-    world.start_controller_with(client, |options| {
+    let change = |options: &mut Options| {
         options.cluster_operators = settings;
         options.cluster_poll_interval = Duration::from_millis(100);
-    });
+    };
+    world.start_controller_deployed(change).await;
     let shop = Shop::new(&world).up_to("app", "4.19").with("app", "1.0.0", &[]).await;
     catalog(&shop).await;
     let app = wish(&shop, "one", "app").await;

@@ -37,7 +37,7 @@ async fn serving() -> World {
 }
 
 fn start(world: &mut World, change: impl FnOnce(&mut ContentOptions)) {
-    world.start_controller_with(world.client.clone(), |options| {
+    world.start_controller_changed(|options| {
         let mut content = ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into());
         change(&mut content);
         options.content = Some(content);

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
     net::Ipv4Addr,
     sync::{Arc, Mutex},
 };
@@ -14,7 +13,9 @@ use chandler_controller::{
     options::{INSTALLATIONS_NAMESPACE, LEASE},
 };
 use chandler_permissions::{Attributes, PolicyRule, ResourceAttributes, cover::break_down, role::Role, roles};
-use chandler_tests::{ContentClient, World, bundles, bundles::Bundle, content_service, wait, world::condition};
+use chandler_tests::{
+    ContentClient, InProcess, World, bundles::Bundle, content_service, deploy, wait, world::condition,
+};
 use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{ConfigMap, Secret},
@@ -116,22 +117,8 @@ fn installations_lease(world: &World) -> String {
 
 /// The objects of a file of `deploy/`, with names of this test.
 pub(crate) fn deployed(world: &World, file: &str) -> Vec<Value> {
-    let text = fs::read_to_string(bundles::workspace().join("deploy").join(file)).expect("the file exists");
-    let text = text.replace("namespace: chandler-system", &format!("namespace: {}", world.system_namespace));
-    let text = text.replace("namespace: shop", &format!("namespace: {}", world.namespace));
-    let text = text.replace("[chandler-controller]", &format!("[{}]", installations_lease(world)));
-    let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
-    objects.retain(|object| object["kind"] != "Namespace");
-    for object in &mut objects {
-        // On a shared cluster a controller may be installed.
-        for pointer in ["/metadata/name", "/roleRef/name"] {
-            let rbac = object["apiVersion"] != "v1";
-            if let Some(Value::String(name)) = object.pointer_mut(pointer).filter(|_| rbac) {
-                *name = format!("{}-{name}", world.namespace);
-            }
-        }
-    }
-    objects
+    let text = deploy::text(file).replace("[chandler-controller]", &format!("[{}]", installations_lease(world)));
+    deploy::read(world.run(), &text)
 }
 
 /// A client with the controller's ServiceAccount.
@@ -276,7 +263,7 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     let election = Election::new(move || Ok(own.clone()), &world.system_namespace, LEASE, name.clone())
         .with_timing(leader_election::SHORT)
         .among_installations(INSTALLATIONS_NAMESPACE, &installations_lease(&world), &world.system_namespace);
-    world.start_controller_with(client, |options| {
+    world.start_controller_with(InProcess::RecordsRequests, client, |options| {
         options.leader_election = Some(election);
         options.content = Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into()));
         let (address, service) = ((Ipv4Addr::LOCALHOST, 0).into(), "chandler-receiver".to_owned());
@@ -363,7 +350,7 @@ async fn with_permission_to_watch_one_watch_per_kind_serves_all_accounts() {
     apply(&world, &roles(&[(None, wide)].into(), &deployer, &world.name())).await;
     let (made, refused) = (Arc::default(), Arc::default());
     let client = recording(&controller(&world).await, &made, &refused);
-    world.start_controller_on(client);
+    world.start_controller_on(InProcess::RecordsRequests, client);
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: key}\n";
     let image = world.push(&Bundle::empty().with("manifests/objects.yaml", text)).await;
     let name = world.name();
@@ -423,8 +410,7 @@ async fn a_missing_controller_permission_is_reported_by_name() {
             chandler_permissions::Account { namespace: world.namespace.clone(), name: "deployer".to_owned() };
         let wide = vec![PolicyRule::everything(), PolicyRule::every_path()];
         apply(&world, &roles(&[(None, wide)].into(), &deployer, &name)).await;
-        let client = controller(&world).await;
-        world.start_controller_on(client);
+        world.start_controller_deployed(|_| {}).await;
         // The namespace of the account exists if the account does.
         let elsewhere = if *resource == "namespaces" { ", namespace: default" } else { "" };
         let text = format!(

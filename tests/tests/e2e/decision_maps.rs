@@ -211,7 +211,7 @@ async fn a_decision_of_another_resolver_is_installed_changed_and_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_option_a_decision_installs_nothing() {
     let mut world = World::without_controller(Cluster::acquire().await).await;
-    world.start_controller_with(world.client.clone(), |options| options.decisions_from_config_maps = false);
+    world.start_controller_changed(|options| options.decisions_from_config_maps = false);
     let resolver = Resolver::new(&world).await;
     namespaces(&world, &["app"]).await;
     resolver.decide(&world, "1", &[("app", &[])]).await;
@@ -436,7 +436,7 @@ async fn with_the_shipped_policies_only_who_may_decide_and_impersonate_the_accou
         Api::<BundleDeployment>::all(client.clone()).list(&ListParams::default()).await.is_ok()
     })
     .await;
-    world.start_controller_with(client, |_| {});
+    world.start_controller_deployed(|_| {}).await;
 
     let [mallory, half, full] = [0, 1, 2].map(|index: usize| system_maps(&world, &clients[index]));
     let decision = || resolver.decision(&world, "1", &[("app", &[])]);

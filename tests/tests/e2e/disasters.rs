@@ -214,7 +214,7 @@ impl Rewindable {
     async fn new() -> Self {
         let mut world = World::without_controller(Cluster::embedded(Options::default()).await).await;
         let proxy = Proxy::start(server_of(&world.config())).await;
-        world.start_controller_on(chandler_client::client(proxy.config(world.config())).expect("a client"));
+        world.start_controller_at(proxy.config(world.config()));
         Self { world, proxy }
     }
 

@@ -2,7 +2,7 @@
 
 use chandler_api::{ConditionType, ProvisionerClass};
 use chandler_devcluster::{Effect, Fault, faults::Verb};
-use chandler_tests::{World, wait};
+use chandler_tests::{World, container, wait};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api, ResourceExt as _,
@@ -76,7 +76,7 @@ async fn a_platform_operator_reports_that_it_cannot_be_uninstalled() {
     platform_operators::until(&world, &name, platform_operators::INSTALLED, "1.0.0").await;
     for verb in [Verb::Patch, Verb::Delete] {
         let fault = Fault::new(Effect::InternalError).verb(verb).resource("resolutions").subresource("");
-        world.embedded().expect("it is embedded").inject(fault.client(CONTROLLER));
+        world.embedded().expect("it is embedded").inject(fault.client(container::agent(CONTROLLER)));
     }
     let operators = platform_operators::operators(&world);
     operators.delete(&name, &DeleteParams::default()).await.expect("the deletion is accepted");
@@ -101,7 +101,7 @@ async fn a_class_reports_that_its_finalizer_cannot_be_written() {
     let Some(world) = embedded().await else { return };
     let name = world.name();
     let fault = Fault::new(Effect::InternalError).verb(Verb::Patch).resource("provisionerclasses").subresource("");
-    world.embedded().expect("it is embedded").inject(fault.client(CONTROLLER));
+    world.embedded().expect("it is embedded").inject(fault.client(container::agent(CONTROLLER)));
     let spec = json!({"image": "localhost:1/none:v1", "deletion": {"whileInUse": "Wait"}});
     let _: ProvisionerClass = world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
     let classes: Api<ProvisionerClass> = Api::all(world.client.clone());

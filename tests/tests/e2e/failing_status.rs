@@ -2,8 +2,7 @@
 
 use chandler_api::BundleDeployment;
 use chandler_devcluster::{Effect, Fault, faults::Verb};
-use chandler_tests::{Cluster, World, bundles::Bundle, wait::eventually, world::condition};
-use http::{HeaderValue, header::USER_AGENT};
+use chandler_tests::{Cluster, World, bundles::Bundle, container, wait::eventually, world::condition};
 use k8s_openapi::{
     api::events::v1::Event, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -26,9 +25,7 @@ pub(crate) async fn embedded() -> Option<World> {
         return None;
     }
     let mut world = World::without_controller(cluster).await;
-    let mut config = world.config();
-    config.headers.push((USER_AGENT, HeaderValue::from_static(CONTROLLER)));
-    world.start_controller_on(config.try_into().expect("a client"));
+    world.start_controller_as(CONTROLLER);
     Some(world)
 }
 
@@ -42,7 +39,7 @@ async fn a_finalizer_that_cannot_be_written_is_reported_until_it_can() {
     let name = world.name();
     let image = world.push(&Bundle::empty().with("manifests/a.yaml", MAP)).await;
     let fault = Fault::new(Effect::InternalError).verb(Verb::Patch).resource("bundledeployments").subresource("");
-    world.embedded().expect("it is embedded").inject(fault.client(CONTROLLER));
+    world.embedded().expect("it is embedded").inject(fault.client(container::agent(CONTROLLER)));
     world.deploy(&name, PLAIN, &image).await;
     let deployment = world.condition(&name, "Progressing", "True", "Retrying").await;
     let expected = format!("cannot add the finalizer chandler.dev/teardown to BundleDeployment {name}: ");
@@ -59,7 +56,7 @@ async fn a_record_that_cannot_be_written_is_reported_until_it_can() {
     let name = world.name();
     let image = world.push(&Bundle::empty().with("manifests/a.yaml", MAP)).await;
     let fault = Fault::new(Effect::InternalError).verb(Verb::Create).resource("secrets");
-    world.embedded().expect("it is embedded").inject(fault.client(CONTROLLER));
+    world.embedded().expect("it is embedded").inject(fault.client(container::agent(CONTROLLER)));
     world.deploy(&name, PLAIN, &image).await;
     let deployment = world.condition(&name, "Progressing", "True", "RecordUnavailable").await;
     assert!(message(&deployment, "Ready").contains("Secret"), "{deployment:?}");

@@ -39,8 +39,7 @@ async fn a_deployment_of_an_unknown_class_has_a_status_and_no_finalizer() {
 async fn deployments_of_foreign_classes_are_left_alone() {
     let mut world = World::new().await;
     world.stop_controller().await;
-    let client = world.client.clone();
-    world.start_controller_with(client, |options| options.foreign_class_prefixes = vec!["example-com-".to_owned()]);
+    world.start_controller_changed(|options| options.foreign_class_prefixes = vec!["example-com-".to_owned()]);
     let (name, image) = (world.name(), note(&world).await);
     let foreign = format!("{name}-foreign");
     let mut object = json!({"metadata": {"name": foreign, "finalizers": ["core.rukpak.io/delete-cached-bundle"]}});

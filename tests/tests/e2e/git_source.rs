@@ -41,7 +41,7 @@ async fn a_branch_is_polled_and_a_new_commit_is_rolled_out() {
     world.stop_controller().await;
     let repository = server.repository("bells");
     let first = commit(&repository, "low");
-    world.start_controller_with(world.client.clone(), |options| options.image_poll_interval = Duration::from_secs(1));
+    world.start_controller_changed(|options| options.image_poll_interval = Duration::from_secs(1));
     let name = world.name();
     world.apply(&name, spec(&world, &server, &json!({"branch": "main"}), &json!({}))).await;
     let deployment = world.ready(&name).await;

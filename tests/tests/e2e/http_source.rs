@@ -39,7 +39,7 @@ async fn an_archive_is_polled_and_a_new_one_is_rolled_out() {
     world.stop_controller().await;
     let server = ArchiveServer::start().await;
     server.serve(bundle("low"));
-    world.start_controller_with(world.client.clone(), |options| options.image_poll_interval = Duration::from_secs(1));
+    world.start_controller_changed(|options| options.image_poll_interval = Duration::from_secs(1));
     let name = world.name();
     world.apply(&name, spec(&world, &json!({"url": server.url()}))).await;
     let deployment = world.ready(&name).await;

@@ -84,8 +84,7 @@ async fn a_second_reconcile_and_a_restart_write_nothing() {
 async fn a_metadata_change_triggers_no_writes() {
     let mut world = World::new().await;
     world.stop_controller().await;
-    let client = world.client.clone();
-    world.start_controller_with(client, |options| options.concurrency = 1);
+    world.start_controller_changed(|options| options.concurrency = 1);
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
     world.deploy(&name, REGISTRY, &image).await;

@@ -10,7 +10,7 @@ use std::{
 
 use chandler_api::names::REQUESTED_AT_ANNOTATION;
 use chandler_engine::Limits;
-use chandler_tests::{World, bundles, wait, wait::eventually};
+use chandler_tests::{InProcess, World, bundles, wait, wait::eventually};
 use kube::{
     Client,
     api::{Patch, PatchParams},
@@ -93,7 +93,7 @@ async fn request_reconcile(world: &World, name: &str, when: &str) -> String {
 
 #[tokio::test]
 async fn a_reconcile_without_changes_makes_no_request_and_calls_no_provisioner() {
-    let mut world = World::new().await;
+    let mut world = World::in_process(InProcess::RecordsRequests).await;
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
     world.deploy(&name, REGISTRY, &image).await;
@@ -104,12 +104,12 @@ async fn a_reconcile_without_changes_makes_no_request_and_calls_no_provisioner()
     let requests = Requests::default();
     let reconciles = Reconciles::of(&world, &name, requests.clone()).await;
     // The operator's kinds were added after it was rendered; now it is rendered for a cluster that serves them.
-    world.start_controller_on(requests.recording(&world.client));
+    world.start_controller_on(InProcess::RecordsRequests, requests.recording(&world.client));
     request_reconcile(&world, &name, "rendered").await;
     world.stop_controller().await;
     let mut before = versions(&world, &name).await;
     requests.forget();
-    world.start_controller_with(requests.recording(&world.client), |options| {
+    world.start_controller_with(InProcess::RecordsRequests, requests.recording(&world.client), |options| {
         // One after another, so that earlier work is complete; and every provisioner call fails.
         options.concurrency = 1;
         options.ceiling = Limits { objects: 0, ..Limits::default() };
@@ -145,13 +145,13 @@ const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n";
 
 #[tokio::test]
 async fn polling_a_tag_sends_no_requests_to_the_cluster() {
-    let mut world = World::new().await;
+    let mut world = World::in_process(InProcess::RecordsRequests).await;
     let name = world.name();
     let bundle = bundles::Bundle::empty().with("manifests/a.yaml", NOTE);
     let (repository, _) = split(&world.push(&bundle).await);
     world.stop_controller().await;
     let requests = Requests::default();
-    world.start_controller_with(requests.recording(&world.client), |options| {
+    world.start_controller_with(InProcess::RecordsRequests, requests.recording(&world.client), |options| {
         options.image_poll_interval = Duration::from_millis(1);
     });
     world.deploy(&name, PLAIN, &format!("{repository}:latest")).await;

@@ -8,7 +8,7 @@ use std::{
 
 use chandler_permissions::{PolicyRule, roles};
 use chandler_tests::{
-    World,
+    InProcess, World,
     bundles::Bundle,
     wait::{self, eventually},
     world::condition,
@@ -99,7 +99,7 @@ async fn an_installation_writes_two_statuses_two_events_and_three_secrets() {
     world.stop_controller().await;
     let name = world.name();
     let counted = Counted::about(&name);
-    world.start_controller_on(counted.recording(&world.client));
+    world.start_controller_on(InProcess::RecordsRequests, counted.recording(&world.client));
     let deployer = account(&world, "deployer").await;
     let everything = vec![PolicyRule::everything(), PolicyRule::every_path()];
     apply(&world, &roles(&[(None, everything)].into(), &deployer, &name)).await;

@@ -5,6 +5,7 @@ use chandler_tests::{
     World,
     controller_thread::ControllerThread,
     crash_point::{Activity, CrashPoint},
+    in_process::{self, InProcess},
     interruption::Interruption,
     wait,
 };
@@ -119,6 +120,7 @@ async fn a_controller_whose_objects_another_installation_took_ends_and_names_it(
     let (first, second) = (Installation::new(&world, "first").await, Installation::new(&world, "second").await);
     let reach = Interruption::of_kind("leases");
     let options = first.options(&world, reach.client(world.config()));
+    in_process::note(Some(InProcess::Lease));
     let interrupted = tokio::spawn(chandler_controller::run(world.client.clone(), options, std::future::pending()));
     renews(&world, &world.namespace, COMMON, &first.system_namespace).await;
     reach.begin();

@@ -8,6 +8,7 @@ use chandler_tests::{
     bundles::Bundle,
     controller_thread::ControllerThread,
     crash_point::{Activity, CrashInjector, CrashPoint},
+    in_process::{self, InProcess},
     interruption::Interruption,
     wait,
 };
@@ -112,6 +113,7 @@ async fn a_leader_that_cannot_renew_its_lease_writes_nothing_beside_its_successo
     let options = candidate(&world, reach.client(world.config()), "first", SHORT);
     let requests = CrashInjector::new(CrashPoint::Never);
     let client = chandler_client::builder(world.config()).expect("a configuration").with_layer(&requests).build();
+    in_process::note(Some(InProcess::Lease));
     let first = tokio::spawn(chandler_controller::run(client, options, std::future::pending()));
     let elected = leads(&world, "first").await;
     // It knows that it is the leader once it renews the Lease: the interruption may cut off the answer to its first write.
@@ -164,6 +166,7 @@ async fn without_permission_for_the_lease_the_controller_ends_with_the_reason() 
     let mut config = world.config();
     config.auth_info.impersonate = Some("nobody-with-rights".to_owned());
     let options = candidate(&world, Client::try_from(config).expect("a client"), "first", Timing::default());
+    in_process::note(Some(InProcess::Observes));
     let ended = chandler_controller::run(world.client.clone(), options, std::future::pending()).await;
     match ended {
         Err(ControllerError::Election(error @ ElectionError::Refused { .. })) => {

@@ -71,7 +71,7 @@ async fn a_running_controller_is_ready_and_has_metrics_for_callers_who_may_read_
     world.stop_controller().await;
     let authority = certificate(&world).await;
     let (probes, metrics) = (address(), address());
-    world.start_controller_with(world.client.clone(), |options| {
+    world.start_controller_changed(|options| {
         options.probe_address = Some(probes);
         options.metrics = Some(metrics_at(metrics));
     });

@@ -64,7 +64,7 @@ async fn a_cluster_catalog_is_used_like_a_catalog() {
     world.mark(&mut object);
     let object: DynamicObject = serde_json::from_value(object).expect("an object");
     api.create(&PostParams::default(), &object).await.expect("the ClusterCatalog is created");
-    world.start_controller_with(world.client.clone(), |options| {
+    world.start_controller_changed(|options| {
         options.catalogs_from = vec![OlmCatalogs::ClusterCatalogs];
     });
 

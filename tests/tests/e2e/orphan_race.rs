@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use chandler_tests::{Cluster, Interruption, World, bundles::Bundle, wait};
+use chandler_tests::{Cluster, InProcess, Interruption, World, bundles::Bundle, wait};
 use http::{Method, Request};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -74,7 +74,7 @@ async fn an_object_orphaned_during_a_repair_is_not_adopted_again() {
     let client = chandler_client::builder(config).expect("a usable configuration").with_layer(&interruption);
     // The filter needs a service that can be cloned.
     let client = client.with_layer(&BufferLayer::new(1024)).with_layer(&orphaning).build();
-    world.start_controller_on(client);
+    world.start_controller_on(InProcess::ChangesRequests, client);
     let image = world.push(&Bundle::empty().with("manifests/chart.yaml", CHART)).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;

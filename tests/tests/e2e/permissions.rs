@@ -6,7 +6,7 @@ use chandler_permissions::{Account, PolicyRule, roles};
 use chandler_tests::{
     World,
     bundles::{self, Bundle},
-    wait,
+    deploy, wait,
     world::condition,
 };
 use k8s_openapi::api::{
@@ -16,8 +16,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
-    core::{GroupVersionKind, TypeMeta},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -27,21 +26,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Applies objects of the run, as `kubectl apply` would.
 pub(crate) async fn apply(world: &World, objects: &[Value]) {
-    for object in objects {
-        let mut object = object.clone();
-        world.mark(&mut object);
-        let types: TypeMeta = serde_json::from_value(object.clone()).expect("an object has apiVersion and kind");
-        let kind = GroupVersionKind::try_from(&types).expect("an API version");
-        let resource = ApiResource::from_gvk(&kind);
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-        let api: Api<DynamicObject> = match text("/metadata/namespace") {
-            Some(namespace) => Api::namespaced_with(world.client.clone(), namespace, &resource),
-            None => Api::all_with(world.client.clone(), &resource),
-        };
-        let name = text("/metadata/name").expect("an object has a name");
-        let applied = api.patch(name, &PatchParams::apply("e2e").force(), &Patch::Apply(&object)).await;
-        applied.unwrap_or_else(|error| panic!("{object}: {error}"));
-    }
+    deploy::apply(&world.client, world.run(), objects).await;
 }
 
 /// A ServiceAccount without permissions.

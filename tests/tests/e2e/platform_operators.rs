@@ -6,7 +6,7 @@ use chandler_api::{
     BundleDeployment, ConditionType, PlatformOperator, PlatformOperatorStatus, Resolution, find_condition,
 };
 use chandler_registries::Registries;
-use chandler_tests::{World, wait, wait::eventually};
+use chandler_tests::{InProcess, World, wait, wait::eventually};
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Namespace},
     apimachinery::pkg::apis::meta::v1::Condition,
@@ -393,7 +393,7 @@ async fn a_package_that_contains_a_platform_operator_of_its_dependency_is_uninst
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_controller_writes_nothing() {
-    let mut world = World::new().await;
+    let mut world = World::in_process(InProcess::RecordsRequests).await;
     let shop = Shop::new(&world).with("app", "1.0.0", &[]).await;
     catalog(&shop).await;
     let (app, missing) = (create_here(&shop, "one", "app").await, create(&shop, "two", "missing", json!({})).await);
@@ -408,7 +408,7 @@ async fn an_idle_controller_writes_nothing() {
     world.stop_controller().await;
     let before = versions(&world, &[&app, &missing]).await;
     let requests = Requests::default();
-    world.start_controller_on(requests.recording(&world.client));
+    world.start_controller_on(InProcess::RecordsRequests, requests.recording(&world.client));
     // Another PlatformOperator makes the controller look at all of them.
     let other = create(&Shop::new(&world), "three", "absent", json!({})).await;
     until(&world, &other, "False/SourceFailed", "").await;
@@ -478,7 +478,7 @@ async fn the_administrator_says_which_packages_may_be_wanted_and_what_is_install
     let [allowed, tool] = ["tool", "marked"].map(|package| shop.name(package));
     let packages = shop.packages;
     world.stop_controller().await;
-    world.start_controller_with(world.client.clone(), |options| options.platform_packages.must_be_operators = true);
+    world.start_controller_changed(|options| options.platform_packages.must_be_operators = true);
     let shop = Shop::reopened(&world, packages);
     let (two, three) = (create_here(&shop, "two", "tool").await, create(&shop, "three", "marked", json!({})).await);
     let refused = until(&world, &two, "False/SourceFailed", "").await;
@@ -491,7 +491,7 @@ async fn the_administrator_says_which_packages_may_be_wanted_and_what_is_install
     // A list of the administrator, which may have other packages.
     let packages = shop.packages;
     world.stop_controller().await;
-    world.start_controller_with(world.client.clone(), |options| {
+    world.start_controller_changed(|options| {
         options.platform_packages.allowed = [allowed, tool].into();
     });
     let shop = Shop::reopened(&world, packages);
@@ -511,7 +511,7 @@ async fn a_disconnected_cluster_installs_and_upgrades_from_mirrors() {
     let text = format!("[[registry]]\nprefix = \"upstream.invalid\"\nlocation = \"{}\"\n", world.registry.host());
     let mut registries = Registries::default();
     registries.add_file("registries.conf".as_ref(), &text).expect("settings");
-    world.start_controller_with(world.client.clone(), |options| options.registries = registries);
+    world.start_controller_changed(|options| options.registries = registries);
     let shop = Shop::new(&world).from("upstream.invalid").with("app", "1.0.0", &["base"]).await;
     let shop = shop.with("base", "1.0.0", &[]).await;
     let published = shop.publish().await.replace(&world.registry.address().to_string(), "upstream.invalid");

@@ -124,7 +124,7 @@ async fn options_and_policy_both_allow_a_package() {
     world.stop_controller().await;
     let [app, tool, marked] = names;
     let options = [app.clone(), marked.clone()].into();
-    world.start_controller_with(world.client.clone(), |it| it.platform_packages.allowed = options);
+    world.start_controller_changed(|it| it.platform_packages.allowed = options);
     let shop = Shop::reopened(&world, packages);
     let both = json!([{"name": tool}, {"name": marked}, {"name": app}]);
     limit(&world, json!({"packages": both, "requirePlatformProperty": true})).await;
@@ -334,7 +334,7 @@ async fn a_policy_with_another_name_has_no_effect_and_says_so() {
     let policy = policies(&world).get(&mistyped).await.expect("it exists");
     assert!(policy.status.is_none_or(|status| status.conditions.is_empty()));
     world.stop_controller().await;
-    world.start_controller_with(world.client.clone(), |options| {
+    world.start_controller_changed(|options| {
         options.watch_selector = WatchSelector::default();
     });
     let policy = judged(&world, &mistyped).await;

@@ -181,8 +181,7 @@ async fn a_requested_reconcile_compiles_a_quarantined_component_again() {
     let mut world = World::new().await;
     let class = world.name();
     world.stop_controller().await;
-    let client = world.client.clone();
-    world.start_controller_with(client, |options| {
+    world.start_controller_changed(|options| {
         options.compiler = Compiler::Child { program: "/bin/false".into(), arguments: Vec::new() };
     });
     let component = bundles::workspace().join("target/plugins/plain.wasm");

@@ -38,7 +38,7 @@ impl Hooks {
         world.stop_controller().await;
         let authority = certificate(&world).await;
         let address = address();
-        world.start_controller_with(world.client.clone(), |options| {
+        world.start_controller_changed(|options| {
             let (service, tls_secret) = ("chandler-receiver".to_owned(), Some("metrics".to_owned()));
             options.receiver = Some(ServiceOptions { address, service, tls_secret });
             options.image_poll_interval = Duration::from_hours(1);

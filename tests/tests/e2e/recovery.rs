@@ -34,8 +34,7 @@ async fn note(world: &World) -> String {
 async fn work_goes_on_when_the_api_server_returns() {
     let mut world = World::without_controller(Cluster::acquire().await).await;
     let proxy = Proxy::start(server_of(&world.config())).await;
-    let client = chandler_client::client(proxy.config(world.config())).expect("a client");
-    world.start_controller_on(client);
+    world.start_controller_at(proxy.config(world.config()));
     let (name, image) = (world.name(), note(&world).await);
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;

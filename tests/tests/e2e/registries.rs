@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     PLAIN,
-    controller_rights::{controller, deployed},
+    controller_rights::deployed,
     permissions::{apply, spec},
 };
 
@@ -90,9 +90,8 @@ async fn a_mirror_set_of_the_cluster_counts_at_once_and_the_status_names_the_sou
     let (_, pinned) = image.split_once("/bundles/").expect("a repository");
     let image = format!("source.invalid/team/{pinned}");
     // ImageTagMirrorSets are not served.
-    let client = controller(&world).await;
     let kinds = vec![MirrorSets::ImageDigest, MirrorSets::ImageTag];
-    world.start_controller_with(client, |options| options.mirrors_from = kinds);
+    world.start_controller_deployed(|options| options.mirrors_from = kinds).await;
     let name = world.name();
     world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
     let message = refused(&world, &name).await;
@@ -132,7 +131,7 @@ async fn a_file_moves_and_blocks_images() {
     );
     let mut registries = Registries::default();
     registries.add_file("registries.conf".as_ref(), &text).expect("settings");
-    world.start_controller_with(world.client.clone(), |options| options.registries = registries);
+    world.start_controller_changed(|options| options.registries = registries);
     let name = world.name();
     world.apply(&name, world.spec(PLAIN, &format!("BLOCKED.invalid:443/team/{pinned}"))).await;
     let message = refused(&world, &name).await;
@@ -187,7 +186,7 @@ async fn pull_secrets_of_a_service_account_are_used_where_the_administrator_says
 
     world.stop_controller().await;
     let restart = |world: &mut World, account: &str| {
-        world.start_controller_with(world.client.clone(), |options| options.pull_secrets_of = Some(account.to_owned()));
+        world.start_controller_changed(|options| options.pull_secrets_of = Some(account.to_owned()));
     };
     restart(&mut world, "absent");
     let expected =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chandler_api::{ConditionType, Resolution, find_condition};
 use chandler_engine::Limits;
-use chandler_tests::{World, wait};
+use chandler_tests::{InProcess, World, wait};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, ResourceExt as _,
@@ -466,7 +466,7 @@ async fn stored(world: &World) -> BTreeMap<String, Option<String>> {
 #[tokio::test(flavor = "multi_thread")]
 async fn sets_without_changes_cost_no_write_and_no_call() {
     const SETS: [[&str; 3]; 4] = [["a", "b", "c"], ["d", "e", "f"], ["g", "h", "i"], ["j", "k", "l"]];
-    let mut world = World::new().await;
+    let mut world = World::in_process(InProcess::RecordsRequests).await;
     let mut shop = Shop::new(&world);
     for [first, second, third] in SETS {
         shop = shop.with(first, "1.0.0", &[second]).await.with(second, "1.0.0", &[]).await;
@@ -484,7 +484,7 @@ async fn sets_without_changes_cost_no_write_and_no_call() {
     world.stop_controller().await;
     let requests = Requests::default();
     let mut before = stored(&world).await;
-    world.start_controller_with(requests.recording(&world.client), |options| {
+    world.start_controller_with(InProcess::RecordsRequests, requests.recording(&world.client), |options| {
         // One after another, so that earlier work is complete; and every provisioner call fails.
         options.concurrency = 1;
         options.ceiling = Limits { objects: 0, ..Limits::default() };

@@ -3,7 +3,7 @@
 use chandler_api::{BundleDeployment, Outcome, Revision};
 use chandler_devregistry::{Fault, FaultOn};
 use chandler_tests::{
-    World,
+    InProcess, World,
     bundles::{self, Bundle},
     wait,
     world::condition,
@@ -215,7 +215,7 @@ async fn a_newer_spec_supersedes_a_rollout_with_a_hanging_request() {
             client.send(request).await
         }
     });
-    world.start_controller_on(kube::Client::new(service, "default"));
+    world.start_controller_on(InProcess::ChangesRequests, kube::Client::new(service, "default"));
     let image = world.push(&old()).await;
     world.deploy(&name, REGISTRY, &image).await;
     tokio::time::timeout(wait::PATIENCE, stuck.notified()).await.expect("the controller creates the operator");

@@ -9,7 +9,7 @@ use chandler_devcluster::{Effect, Fault, faults::Verb};
 use chandler_devregistry::{Authentication, Options as RegistryOptions, Registry};
 use chandler_test_support::needs;
 use chandler_tests::{
-    Cluster, ContentClient, World,
+    Cluster, ContentClient, InProcess, World,
     bundles::{self, Bundle},
     controller_thread::ControllerThread,
     crash_point::CrashPoint,
@@ -207,7 +207,7 @@ impl Faults {
         config.headers.push((USER_AGENT, HeaderValue::from_static(CONTROLLER)));
         let client = chandler_client::builder(config).expect("a configuration").build();
         let metrics = scraper.metrics.clone();
-        world.start_controller_with(client, |options| {
+        world.start_controller_with(InProcess::UserAgent, client, |options| {
             options.metrics = Some(metrics);
             options.concurrency = 1;
         });

@@ -87,7 +87,7 @@ async fn the_rules_of_the_administrator_hold_whatever_a_source_says() {
     let root = TrustRoot::parse(&sigstore.trusted_root()).expect("a trusted root");
     let rules = ImageRules::parse(&serde_json::from_value(rules).expect("a file")).expect("rules");
     let rules = rules.with_trust_root(&root).expect("a verifier");
-    world.start_controller_with(world.client.clone(), |options| options.image_rules = rules);
+    world.start_controller_changed(|options| options.image_rules = rules);
     let (image, digest) = push(&world, "low").await;
     let own = Key::default();
     let stranger = Key::certified(&sigstore, &Identity::github("org-evil/app", "refs/heads/main"));

@@ -1,6 +1,8 @@
 //! A BundleDeployment that waits blocks no other, and its work ends as soon as it is no longer needed.
 
-use chandler_tests::{Interruption, World, bundles, hostile_registry::HostileRegistry, wait, world::condition};
+use chandler_tests::{
+    InProcess, Interruption, World, bundles, hostile_registry::HostileRegistry, wait, world::condition,
+};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt as _,
@@ -17,8 +19,7 @@ const SLOTS: u16 = 2;
 async fn world_with_few_slots() -> World {
     let mut world = World::new().await;
     world.stop_controller().await;
-    let client = world.client.clone();
-    world.start_controller_with(client, |options| options.concurrency = SLOTS);
+    world.start_controller_changed(|options| options.concurrency = SLOTS);
     world
 }
 
@@ -93,7 +94,9 @@ async fn unanswered_api_requests_block_no_other_deployment() {
     Api::all(world.client.clone()).create(&PostParams::default(), &namespace).await.expect("a Namespace");
     let webhook = Interruption::of_namespace(&held);
     webhook.begin();
-    world.start_controller_with(webhook.client(world.config()), |options| options.concurrency = 1);
+    world.start_controller_with(InProcess::ChangesRequests, webhook.client(world.config()), |options| {
+        options.concurrency = 1;
+    });
 
     let image = note(&world).await;
     let mut spec = world.spec(PLAIN, &image);

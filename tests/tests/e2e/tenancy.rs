@@ -32,7 +32,7 @@ fn bundle_with(object: &Value) -> Bundle {
 
 async fn restart(world: &mut World, change: impl FnOnce(&mut Options)) {
     world.stop_controller().await;
-    world.start_controller_with(world.client.clone(), change);
+    world.start_controller_changed(change);
 }
 
 /// Grants cluster-wide rules to an account.
@@ -95,6 +95,8 @@ async fn without_a_required_account_nothing_is_pulled() {
 #[tokio::test]
 async fn deployments_older_than_the_account_requirement_can_be_deleted() {
     let mut world = World::new().await;
+    world.stop_controller().await;
+    world.start_controller_without_account();
     let name = world.name();
     let image = world.push(&bell()).await;
     world.deploy(&name, PLAIN, &image).await;
@@ -262,7 +264,9 @@ fn may_write() -> Vec<PolicyRule> {
 
 #[tokio::test]
 async fn a_bundle_cannot_delegate_permissions_that_its_account_lacks() {
-    let world = World::new().await;
+    let mut world = World::new().await;
+    world.stop_controller().await;
+    world.start_controller_without_account();
     let name = world.name();
     let deployer = account(&world, "deployer").await;
     grant(&world, &deployer, &name, may_write()).await;
@@ -327,7 +331,9 @@ async fn a_bundle_cannot_delegate_permissions_that_its_account_lacks() {
 
 #[tokio::test]
 async fn the_controller_permissions_install_no_chandler_objects() {
-    let world = World::new().await;
+    let mut world = World::new().await;
+    world.stop_controller().await;
+    world.start_controller_without_account();
     let name = world.name();
     let record = json!({"apiVersion": "v1", "kind": "Secret",
                         "metadata": {"name": "record", "namespace": world.system_namespace}});

@@ -4,6 +4,7 @@
 use std::fs;
 
 use chandler_api::{BundleDeployment, ConditionType, PlatformOperator, Resolution, find_condition};
+use chandler_controller::Options;
 use chandler_permissions::{Account, AccountPolicy, PolicyRule, roles};
 use chandler_tests::{ArchiveServer, Cluster, World, bundles, bundles::Bundle, wait, world::condition};
 use k8s_openapi::api::{
@@ -72,11 +73,12 @@ impl Tenants {
         let operators: Api<PlatformOperator> = Api::all(client.clone());
         wait::eventually("the permissions apply", || async { operators.list(&ListParams::default()).await.is_ok() })
             .await;
-        world.start_controller_with(client, |options| {
+        let change = |options: &mut Options| {
             options.accounts = AccountPolicy::Required;
             options.require_service_account_grant = true;
             options.require_pull_secret_grant = true;
-        });
+        };
+        world.start_controller_deployed(change).await;
         let mut config = world.config();
         config.auth_info.impersonate = Some(format!("{tenant}-mallory"));
         config.auth_info.impersonate_groups = Some(vec![tenant.clone(), "system:authenticated".to_owned()]);

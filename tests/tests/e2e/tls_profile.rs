@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use chandler_controller::ServiceOptions;
+use chandler_controller::{Options, ServiceOptions};
 use chandler_tests::{World, wait};
 use kube::{
     Api,
@@ -20,7 +20,7 @@ use rustls::{
 use serde_json::{Value, json};
 
 use crate::{
-    controller_rights::{controller, deployed},
+    controller_rights::deployed,
     monitoring::{address, certificate},
     permissions::apply,
     registries::define,
@@ -78,12 +78,12 @@ async fn connections_follow_the_profile_of_the_cluster() {
     }
     let (metrics, authority) = (address(), certificate(&world).await);
     set(&api, json!({"type": "Modern", "modern": {}})).await;
-    let client = controller(&world).await;
-    world.start_controller_with(client, |options| {
+    let change = |options: &mut Options| {
         let (service, tls_secret) = ("chandler-metrics".to_owned(), Some("metrics".to_owned()));
         options.metrics = Some(ServiceOptions { address: metrics, service, tls_secret });
         options.follow_tls_profile = true;
-    });
+    };
+    world.start_controller_deployed(change).await;
     tls_12_is(false, metrics, &authority).await;
     // Without a restart.
     set(&api, json!({"type": "Intermediate", "intermediate": {}})).await;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, env, process::Command, sync::Arc, time::Duration};
 
 use chandler_tests::{
-    World,
+    InProcess, World,
     bundles::{Bundle, config_map},
     collector::{Collector, ExportedSpan},
 };
@@ -80,7 +80,7 @@ async fn trace() {
         request
     });
     let client = chandler_client::builder(world.config()).expect("a configuration").with_layer(&recording).build();
-    world.start_controller_on(client);
+    world.start_controller_on(InProcess::RecordsRequests, client);
 
     let image = world.push(&Bundle::empty().with("manifests/map.yaml", &config_map("bell", "v1"))).await;
     let name = world.name();

@@ -2,7 +2,7 @@
 //! what is installed.
 
 use chandler_tests::{
-    Interruption, World,
+    InProcess, Interruption, World,
     bundles::{Bundle, config_map},
     wait,
 };
@@ -166,7 +166,7 @@ async fn orphaned_objects_stay_even_if_the_controller_missed_the_orphan_request(
     }
     // Only the controller's reads of BundleDeployments are blocked.
     let interruption = Interruption::of("/bundledeployments");
-    world.start_controller_on(interruption.client(world.config()));
+    world.start_controller_on(InProcess::ChangesRequests, interruption.client(world.config()));
     let name = world.name();
     let bundle =
         Bundle::empty().with("manifests/a.yaml", &config_map("kept", "bundle")).with("manifests/b.yaml", CLAIM);

@@ -45,8 +45,7 @@ async fn a_controller_reconciles_only_selected_objects() {
     world.deploy(&mine, &other, &image).await;
     label(&world, &mine, "a").await;
     let selector = format!("{},example.com/shard in (a)", run::selector([world.run()]));
-    let client = world.client.clone();
-    world.start_controller_with(client, |options| options.watch_selector = selector.parse().expect("a selector"));
+    world.start_controller_changed(|options| options.watch_selector = selector.parse().expect("a selector"));
 
     // A class that is not selected is not used, and BundleDeployments that name it report why.
     let missing = world.condition(&mine, "Ready", "False", "ProvisionerMissing").await;

@@ -14,7 +14,7 @@ use object::{
     read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _},
 };
 
-use super::CLUSTER;
+use super::{CLUSTER, cross::Compiler};
 use crate::{
     command::{self, Rustc},
     guests,
@@ -42,7 +42,11 @@ impl Target {
 }
 
 /// Builds the binary below this directory, and returns where it is.
-pub(super) fn build(target: &Target, directory: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn build(target: &Target, host: &str, directory: &Path) -> anyhow::Result<PathBuf> {
+    let compiler = Compiler::of(target, host);
+    if let Some(compiler) = &compiler {
+        compiler.check(target)?;
+    }
     guests::build_built_in()?;
     let remap = Remap::of_machine()?;
     let mut flags = remap.arguments();
@@ -54,6 +58,9 @@ pub(super) fn build(target: &Target, directory: &Path) -> anyhow::Result<PathBuf
     build.args(CLUSTER).args(["--target", &target.triple]).arg("--target-dir").arg(directory);
     build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")).env_remove("RUSTC_WORKSPACE_WRAPPER");
     build.env("CARGO_INCREMENTAL", "0");
+    if let Some(Compiler { variable, program }) = &compiler {
+        build.env(variable, program);
+    }
     command::run(&mut build)?;
     let binary = directory.join(&target.triple).join("dist").join("chandler");
     let bytes = fs::read(&binary).with_context(|| format!("failed to read {}", binary.display()))?;
@@ -90,11 +97,13 @@ pub(super) fn add_crates(from: &Path, to: &Path, list: &[u8]) -> anyhow::Result<
 }
 
 /// The version of the C library that a build for a target links, unless it is another one than glibc.
-pub(super) fn glibc(target: &Target) -> anyhow::Result<Option<String>> {
+pub(super) fn glibc(target: &Target, host: &str) -> anyhow::Result<Option<String>> {
     if !target.triple.ends_with("-gnu") {
         return Ok(None);
     }
-    // Of this machine: with a cross compiler it may be another version.
+    if let Some(compiler) = Compiler::of(target, host) {
+        return compiler.glibc().map(Some);
+    }
     let text = command::output(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
     Ok(text.strip_prefix("glibc ").map(str::to_owned))
 }

@@ -1,21 +1,22 @@
-//! The image in a container: `runc` runs it as a node would run the Deployment of `deploy/controller.yaml`, against the embedded API server.
+//! The image in a container, against the embedded API server.
 //!
 //! Without [`IMAGE`], the container has the files of the image, but the `chandler` of the tests and the libraries that it needs, since a
 //! release build takes half an hour.
 
 mod api_server;
-mod names;
-mod node;
-mod rootfs;
-mod seccomp;
 
 use std::{
-    env,
+    collections::BTreeMap,
+    env, fs,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use self::{api_server::ApiServer, names::NameServer, node::Node, rootfs::RootFileSystem};
+use chandler_test_container::{Image, NameServer, Node, Plan, node};
+use serde_json::Value;
+
+use self::api_server::ApiServer;
+use super::unpacked;
 use crate::command;
 
 /// Names a layout of `cargo xtask dist` that the test runs.
@@ -23,16 +24,24 @@ const IMAGE: &str = "CHANDLER_TEST_IMAGE";
 /// How long the controller may take to become ready and to end. Only a failure takes so long.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-fn rootfs(chandler: &Path) -> RootFileSystem {
+fn unpack(chandler: &Path, directory: &Path) -> Image {
     match env::var_os(IMAGE) {
-        Some(layout) => RootFileSystem::of_layout(&command::root().join(layout)),
-        None => RootFileSystem::of_tests(chandler),
+        Some(layout) => unpacked::layout(&command::root().join(layout), directory).unwrap(),
+        None => unpacked::of_tests(chandler, directory).unwrap(),
     }
+    Image::read(directory)
 }
 
 /// The `chandler` of the tests.
 fn chandler() -> PathBuf {
     command::tested("chandler")
+}
+
+/// The Pod of the Deployment.
+fn pod() -> Value {
+    let text = fs::read_to_string(command::root().join("deploy/controller.yaml")).unwrap();
+    let deployment: Value = serde_saphyr::from_str(&text).unwrap();
+    deployment.pointer("/spec/template/spec").unwrap().clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,11 +53,22 @@ async fn the_controller_installs_a_bundle_from_a_container_without_privileges() 
         server.apply_file(&format!("deploy/{file}")).await;
     }
     // The container finds the API server by a name that only this server knows: resolving names needs nothing that the image lacks.
-    let names = NameServer::start(node::address(), api_server::NAME).await;
-    let rootfs = rootfs(&chandler);
-    let node = Node::new(runc, rootfs, &server.credentials().await, server.port());
+    let address = node::address();
+    let names = NameServer::start(address, api_server::NAME).await.unwrap();
+    let (directory, pod) = (tempfile::tempdir().unwrap(), pod());
+    let node = Node::new(&Plan {
+        runc,
+        image: &unpack(&chandler, directory.path()),
+        pod: &pod,
+        arguments: serde_json::from_value(pod["containers"][0]["args"].clone()).unwrap(),
+        namespace: "chandler-system",
+        address,
+        api_server: &server.as_seen_by_pods().await,
+        volumes: BTreeMap::new(),
+        mounts: BTreeMap::new(),
+    });
     let mut container = node.run();
-    let ready = container.ready(PATIENCE).await;
+    let ready = container.answers("/readyz", PATIENCE).await;
     eprintln!("ready after {} ms", ready.as_millis());
     assert!(names.was_asked(), "the name of the API server was resolved elsewhere");
 

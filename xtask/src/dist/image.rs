@@ -62,8 +62,7 @@ impl Image {
         Self::of_layers([files::system(), release, files::program(binary)], about, labels)
     }
 
-    /// An image with this binary alone.
-    #[cfg(test)]
+    /// An image with this binary alone, for tests.
     pub(super) fn of_binary(binary: Vec<u8>, about: About) -> anyhow::Result<Self> {
         let labels = labels(&about)?;
         Self::of_layers([files::system(), files::program(binary)], about, labels)
@@ -246,4 +245,4 @@ impl About {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -140,11 +140,13 @@ impl Classes {
         }))
     }
 
-    /// Loads the built-in classes. If that fails, the first BundleDeployment that uses the class reports it.
+    /// Loads the built-in classes, before BundleDeployments need them. If that fails, the first BundleDeployment that uses the class reports it.
+    /// Never completes.
     pub(crate) async fn load_builtin(&self) {
         for (class, error) in self.builtin.load_all().await {
             tracing::warn!(class, %error, "failed to load a built-in provisioner");
         }
+        std::future::pending::<()>().await;
     }
 
     /// The class of this name that a ProvisionerClass defines, if it is ready for use.

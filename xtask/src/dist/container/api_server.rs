@@ -17,12 +17,6 @@ use crate::command;
 /// A name that is in the certificate of the server.
 pub(super) const NAME: &str = "kubernetes.default.svc";
 
-/// What a Pod gets to reach the API server.
-pub(super) struct Credentials {
-    pub(super) token: String,
-    pub(super) authority: String,
-}
-
 pub(super) struct ApiServer {
     chandler: PathBuf,
     cluster: DevCluster,
@@ -39,19 +33,20 @@ impl ApiServer {
         Self { chandler, cluster, kubeconfig, cache: tempfile::tempdir().unwrap() }
     }
 
-    pub(super) fn port(&self) -> u16 {
-        self.cluster.url().rsplit_once(':').unwrap().1.parse().unwrap()
-    }
-
-    /// Of the ServiceAccount of the controller.
-    pub(super) async fn credentials(&self) -> Credentials {
+    /// What a Pod of the controller gets to reach it.
+    pub(super) async fn as_seen_by_pods(&self) -> chandler_test_container::ApiServer {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.cluster.client(), "chandler-system");
         let request = TokenRequest::default();
         let issued = accounts.create_token_request("chandler", &PostParams::default(), &request).await.unwrap();
         let config: Value = serde_saphyr::from_str(&self.cluster.kubeconfig()).unwrap();
         let authority = config["clusters"][0]["cluster"]["certificate-authority-data"].as_str().unwrap();
-        let authority = String::from_utf8(STANDARD.decode(authority).unwrap()).unwrap();
-        Credentials { token: issued.status.unwrap().token, authority }
+        chandler_test_container::ApiServer {
+            host: NAME.to_owned(),
+            port: self.cluster.url().rsplit_once(':').unwrap().1.parse().unwrap(),
+            address: None,
+            authority: String::from_utf8(STANDARD.decode(authority).unwrap()).unwrap(),
+            token: issued.status.unwrap().token,
+        }
     }
 
     /// Applies the objects of a file of the project.

@@ -27,7 +27,7 @@ impl Layout {
 }
 
 /// All files below a directory by path, with their bytes.
-fn tree(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(in crate::dist) fn tree(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut directories = vec![directory.to_path_buf()];
     while let Some(next) = directories.pop() {

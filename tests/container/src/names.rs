@@ -1,6 +1,7 @@
 //! A name server that knows one name.
 
 use std::{
+    io,
     net::{IpAddr, Ipv4Addr},
     sync::{
         Arc,
@@ -11,31 +12,36 @@ use std::{
 use tokio::{net::UdpSocket, task::AbortHandle};
 
 /// A running server, which ends when it is dropped.
-pub(super) struct NameServer {
+pub struct NameServer {
     was_asked: Arc<AtomicBool>,
     task: AbortHandle,
 }
 
 impl NameServer {
     /// Serves the port of DNS at this address: the name leads to the loopback address, other names do not exist.
-    pub(super) async fn start(address: IpAddr, name: &'static str) -> Self {
-        let socket = UdpSocket::bind((address, 53)).await.unwrap();
+    ///
+    /// # Errors
+    /// The port is not free, or only root may use it.
+    pub async fn start(address: IpAddr, name: &'static str) -> io::Result<Self> {
+        let socket = UdpSocket::bind((address, 53)).await?;
         let was_asked = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&was_asked);
         let task = tokio::spawn(async move {
             let mut query = [0; 512];
             loop {
-                let (length, from) = socket.recv_from(&mut query).await.unwrap();
-                if let Some(answer) = answer(&query[..length], name) {
+                // An error of an earlier answer, whose receiver has ended, is reported here, too.
+                let Ok((length, from)) = socket.recv_from(&mut query).await else { continue };
+                if let Some(answer) = query.get(..length).and_then(|query| answer(query, name)) {
                     asked.store(true, Ordering::Relaxed);
-                    socket.send_to(&answer, from).await.unwrap();
+                    let _ = socket.send_to(&answer, from).await;
                 }
             }
         });
-        Self { was_asked, task: task.abort_handle() }
+        Ok(Self { was_asked, task: task.abort_handle() })
     }
 
-    pub(super) fn was_asked(&self) -> bool {
+    /// Whether a query was answered.
+    pub fn was_asked(&self) -> bool {
         self.was_asked.load(Ordering::Relaxed)
     }
 }
@@ -68,6 +74,9 @@ fn answer(query: &[u8], name: &str) -> Option<Vec<u8>> {
 }
 
 fn encoded(name: &str) -> Vec<u8> {
-    let labels = name.split('.').flat_map(|label| [&[u8::try_from(label.len()).unwrap()], label.as_bytes()].concat());
+    let labels = name.split('.').flat_map(|label| {
+        let length = u8::try_from(label.len()).expect("a label is short");
+        [&[length], label.as_bytes()].concat()
+    });
     labels.chain([0]).collect()
 }
