@@ -47,3 +47,4 @@ mod tasks;
 mod traces;
 mod uninstall;
 mod values;
+mod uninstall_refusals;
