@@ -42,6 +42,7 @@ mod rollouts;
 mod skew;
 mod status_watch;
 mod support;
+mod storage_migration;
 mod targets;
 mod tasks;
 mod traces;
