@@ -1,4 +1,4 @@
-//! An HTTP server that takes notifications.
+//! An HTTP server that takes notifications, also with TLS.
 
 use std::{collections::VecDeque, convert::Infallible, net::SocketAddr, sync::Arc};
 
@@ -7,8 +7,19 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::{body::Bytes, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::{
+    ServerConfig,
+    crypto::ring,
+    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+};
 use serde_json::Value;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    task::JoinHandle,
+};
+use tokio_rustls::TlsAcceptor;
 
 /// A notification that was received.
 #[derive(Clone, Debug)]
@@ -57,14 +68,29 @@ pub struct NotificationServer {
 impl NotificationServer {
     /// A server that answers the first requests like this, and all others with 204.
     pub async fn start(replies: &[Reply]) -> Self {
+        Self::serve(replies, None).await
+    }
+
+    /// Like [`start`](Self::start), with TLS and a certificate for this name. Also returns the certificate of the authority in PEM.
+    pub async fn start_with_tls(name: &str) -> (Self, String) {
+        let (acceptor, authority) = identity(name);
+        (Self::serve(&[], Some(acceptor)).await, authority)
+    }
+
+    async fn serve(replies: &[Reply], tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
         let state = Arc::new(Mutex::new(State { replies: replies.iter().copied().collect(), ..State::default() }));
-        let task = tokio::spawn(accept(listener, Arc::clone(&state)));
+        let task = tokio::spawn(accept(listener, tls, Arc::clone(&state)));
         Self { address, state, task }
     }
 
-    /// A URL of the server with this path.
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A URL of the server without TLS, with this path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -86,17 +112,48 @@ impl Drop for NotificationServer {
     }
 }
 
-async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
+/// A certificate for a name, and the certificate of its authority in PEM.
+fn identity(name: &str) -> (TlsAcceptor, String) {
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key")).expect("an authority");
+    let key = KeyPair::generate().expect("a key");
+    let leaf = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+    let leaf = leaf.signed_by(&key, &authority).expect("a certificate");
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![leaf.der().clone()],
+            PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+        );
+    (TlsAcceptor::from(Arc::new(config.expect("a certificate with its key"))), authority.pem())
+}
+
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, state: Arc<Mutex<State>>) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        let state = Arc::clone(&state);
+        let (state, tls) = (Arc::clone(&state), tls.clone());
         connections.spawn(async move {
-            let service = service_fn(move |request: Request<Incoming>| answer(request, Arc::clone(&state)));
-            // A client may close the connection at any time.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            match tls {
+                None => serve(stream, state).await,
+                Some(tls) => {
+                    // A client that does not trust the certificate ends the handshake.
+                    if let Ok(stream) = tls.accept(stream).await {
+                        serve(stream, state).await;
+                    }
+                }
+            }
         });
         while connections.try_join_next().is_some() {}
     }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, state: Arc<Mutex<State>>) {
+    let service = service_fn(move |request: Request<Incoming>| answer(request, Arc::clone(&state)));
+    // A client may close the connection at any time.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
 /// Counts a request until it is answered, or its connection is closed.

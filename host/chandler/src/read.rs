@@ -54,6 +54,7 @@ pub mod rendering;
 pub mod reported;
 pub mod settled;
 pub mod source;
+pub mod stored_versions;
 pub mod text_file;
 pub mod uninstallation;
 pub mod unrecognised;

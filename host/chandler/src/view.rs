@@ -53,6 +53,7 @@ pub mod secrets;
 #[cfg(test)]
 mod situations;
 pub mod spinner;
+pub mod storage_migration;
 pub mod subject;
 pub mod summary;
 pub mod table;

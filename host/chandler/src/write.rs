@@ -27,5 +27,6 @@ pub mod migration;
 pub mod namespace;
 pub mod resolution;
 pub mod rollback;
+pub mod storage_migration;
 pub mod uninstallation;
 pub mod upload;

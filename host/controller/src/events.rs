@@ -27,7 +27,7 @@ const REPORTED: &[ConditionType] = &[
 /// Publishes the transitions of the conditions from the stored ones, if any: a warning for each cause, and one Event for all successes.
 pub(crate) async fn publish<K>(events: &Events, object: &K, stored: Option<&[Condition]>, new: &[Condition])
 where
-    K: Resource<DynamicType = ()> + Debug,
+    K: Resource<DynamicType = ()> + Debug + 'static,
 {
     publish_of(REPORTED, events, object, stored, new).await;
 }
@@ -99,7 +99,7 @@ fn cause<'a>(condition: &'a Condition, all: &'a [Condition]) -> &'a str {
 /// Publishes one Event about an action, if `lines` describes any.
 pub(crate) async fn publish_done<K>(events: &Events, object: &K, reason: &str, action: &str, lines: &[String])
 where
-    K: Resource<DynamicType = ()> + Debug,
+    K: Resource<DynamicType = ()> + Debug + 'static,
 {
     if !lines.is_empty() {
         let message = &lines.join("\n");
@@ -110,7 +110,7 @@ where
 /// Publishes one warning if CRDs were created again that another client had deleted: nothing else says that data may be lost.
 pub(crate) async fn publish_recreated_crds<K>(events: &Events, object: &K, recreated: &[&ObjectKey])
 where
-    K: Resource<DynamicType = ()> + Debug,
+    K: Resource<DynamicType = ()> + Debug + 'static,
 {
     if let Some(message) = &recreation(recreated) {
         let notice = Notice { type_: EventType::Warning, reason: "CRDRecreated", action: "Repair", message };
@@ -136,7 +136,7 @@ fn recreation(recreated: &[&ObjectKey]) -> Option<String> {
 /// Publishes one Event if the newest revision was approved.
 pub(crate) async fn publish_approval<K>(events: &Events, object: &K, old: &[Revision], new: &[Revision])
 where
-    K: Resource<DynamicType = ()> + Debug,
+    K: Resource<DynamicType = ()> + Debug + 'static,
 {
     if let Some(message) = &approved(old, new) {
         let notice = Notice { type_: EventType::Normal, reason: "Approved", action: "Approve", message };
@@ -152,7 +152,7 @@ pub(crate) async fn publish_warnings<K>(
     old: &[BundleWarning],
     new: &[BundleWarning],
 ) where
-    K: Resource<DynamicType = ()> + Debug,
+    K: Resource<DynamicType = ()> + Debug + 'static,
 {
     if let Some(message) = &new_warnings(old, new) {
         events.publish(object, Notice { type_: EventType::Warning, reason, action: "Render", message }).await;
@@ -162,7 +162,7 @@ pub(crate) async fn publish_warnings<K>(
 /// Publishes one Event if existing objects were adopted.
 pub(crate) async fn publish_adoption<K>(events: &Events, object: &K, adopted: &[ObjectKey])
 where
-    K: Resource<DynamicType = ()> + Debug,
+    K: Resource<DynamicType = ()> + Debug + 'static,
 {
     if let Some(message) = &adoption(adopted) {
         let notice = Notice { type_: EventType::Normal, reason: "Adopted", action: "Adopt", message };

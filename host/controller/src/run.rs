@@ -35,7 +35,7 @@ use tokio::{
 use crate::{
     Options,
     account_grant::AccountGrants,
-    alert::{Alerts, Delivery, Lanes},
+    alert::{Alerts, Delivery, Lanes, SecretChanges},
     bundle_deployment::{self, Approvals, BundleDeployments, Installer, Preparations, Preparer},
     capacities::{self, Capacities},
     catalog::{CatalogCacheError, CatalogStates, Catalogs},
@@ -296,6 +296,8 @@ async fn reconcile_until_rewind(
     probe::<Receiver>(&client, selector.list()).await.map_err(listing("Receivers"))?;
     let delivery = delivery(&cluster, &alerts);
     let alert_reconciler = Alerts::new(&cluster, &lanes, &delivery, &alerts);
+    let secret_changes = Arc::new(SecretChanges::new(&lanes, &delivery));
+    signals.subscribe(&secret_changes);
     patiently(|| alert_reconciler.preload(), is_momentary).await.map_err(listing("Alerts"))?;
     probe::<ChangeApproval>(&client, ListParams::default()).await.map_err(listing("ChangeApprovals"))?;
     if !selector.selects_all() {

@@ -78,7 +78,8 @@ fn cloud_event(sender: Sender<'_>, notification: &Notification) -> Value {
 
 /// What happened, in JSON.
 fn data(sender: Sender<'_>, notification: &Notification) -> Map<String, Value> {
-    let Notification { api_version, kind, name, uid, severity, reason, action, message, time: _ } = notification;
+    let Notification { api_version, kind, name, uid, tenant: _, severity, reason, action, message, time: _ } =
+        notification;
     let mut object = BTreeMap::from([("apiVersion", api_version), ("kind", kind), ("name", name)]);
     if !uid.is_empty() {
         object.insert("uid", uid);

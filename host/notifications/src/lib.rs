@@ -37,6 +37,7 @@ mod tests {
             kind: "BundleDeployment".to_owned(),
             name: "harbour".to_owned(),
             uid: "b6a4c1de-1f0f-4c52-9a6c-6b0cf8b1a5a1".to_owned(),
+            tenant: String::new(),
             severity: AlertSeverity::Warning,
             reason: "UpgradeFailed".to_owned(),
             action: "Installed".to_owned(),

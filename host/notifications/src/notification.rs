@@ -19,6 +19,8 @@ pub struct Notification {
     pub name: String,
     /// The UID of the object; empty for an Alert.
     pub uid: String,
+    /// The tenant that the object belongs to: the namespace of the ServiceAccount that installs for it; empty if it names none. It is not sent.
+    pub tenant: String,
     /// How serious it is.
     pub severity: AlertSeverity,
     /// Why: a CamelCase word.
@@ -38,9 +40,9 @@ impl Notification {
         Digest::of_json(&json!([self.content().hex(), nanoseconds])).hex().chars().take(32).collect()
     }
 
-    /// The digest of everything but the time.
+    /// The digest of everything but the time. The UID stands for the tenant.
     pub(crate) fn content(&self) -> Digest {
-        let Self { api_version, kind, name, uid, severity, reason, action, message, time: _ } = self;
+        let Self { api_version, kind, name, uid, severity, reason, action, message, tenant: _, time: _ } = self;
         Digest::of_json(&json!([api_version, kind, name, uid, severity.as_str(), reason, action, message]))
     }
 
@@ -52,6 +54,7 @@ impl Notification {
             kind: "Alert".to_owned(),
             name: alert.to_owned(),
             uid: String::new(),
+            tenant: String::new(),
             severity,
             reason: LEFT_OUT.to_owned(),
             action: "Notify".to_owned(),

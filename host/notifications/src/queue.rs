@@ -1,10 +1,12 @@
 //! The notifications that wait for one server.
 //!
 //! All of it is bounded, whatever happens in the cluster: the notifications that wait, the repetitions that are remembered, and what is sent in
-//! a minute.
+//! a minute. Tenants share these limits: they take turns, the longest queue loses the oldest when too many wait, and what a tenant has not used
+//! of its share of a minute still waits when the minute is used up.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
+    ops::Bound::{Excluded, Unbounded},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -15,7 +17,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::Notification;
 
-/// The most notifications that wait for a server. Beyond that, the oldest is dropped.
+/// The most notifications that wait for a server. Beyond that, the oldest one of the tenant with most of them is dropped.
 pub const WAITING: usize = 100;
 /// The most notifications that are sent in a minute.
 pub const PER_MINUTE: u32 = 30;
@@ -26,17 +28,39 @@ const REMEMBERED: usize = 1024;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// The notifications that wait for one server, the oldest first.
+/// The notifications that wait for one server: one of each tenant in turn, and the oldest one first.
 #[derive(Debug)]
 pub struct Queue {
     /// The name of the Alert.
     alert: String,
-    waiting: VecDeque<Arc<Notification>>,
+    /// What waits, by tenant. No list is empty.
+    waiting: BTreeMap<String, VecDeque<Arc<Notification>>>,
+    /// The tenant whose notification was sent last.
+    last: String,
     sent_before: HashMap<Digest, Sent>,
     order: VecDeque<(Instant, Digest)>,
-    /// The minute that is counted, and the number that was sent in it.
-    minute: Option<(Instant, u32)>,
+    minute: Option<Minute>,
     left_out: LeftOut,
+}
+
+/// What was sent in a minute: at most [`PER_MINUTE`].
+#[derive(Clone, Debug)]
+struct Minute {
+    begin: Instant,
+    /// The notifications of objects, by tenant.
+    by_tenant: BTreeMap<String, u32>,
+    /// The notifications that others were left out.
+    notices: u32,
+}
+
+impl Minute {
+    fn new(begin: Instant) -> Self {
+        Self { begin, by_tenant: BTreeMap::new(), notices: 0 }
+    }
+
+    fn sent(&self) -> u32 {
+        self.notices + self.by_tenant.values().sum::<u32>()
+    }
 }
 
 /// When a notification was sent, and about which object.
@@ -88,7 +112,8 @@ impl Queue {
     pub fn new(alert: &str) -> Self {
         Self {
             alert: alert.to_owned(),
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
+            last: String::new(),
             sent_before: HashMap::new(),
             order: VecDeque::new(),
             minute: None,
@@ -106,36 +131,90 @@ impl Queue {
         let Notification { uid, severity, .. } = notification.as_ref();
         self.sent_before.insert(content.clone(), Sent { since: now, uid: uid.clone(), severity: *severity });
         self.order.push_back((now, content));
-        let is_full = self.waiting.len() >= WAITING;
-        if is_full && let Some(oldest) = self.waiting.pop_front() {
+        let is_full = self.number_waiting() >= WAITING;
+        if is_full {
+            self.drop_oldest(&notification.tenant);
+        }
+        self.waiting.entry(notification.tenant.clone()).or_default().push_back(notification);
+        if is_full { Pushed::DroppedOldest } else { Pushed::Waits }
+    }
+
+    fn number_waiting(&self) -> usize {
+        self.waiting.values().map(VecDeque::len).sum()
+    }
+
+    /// Drops the oldest notification of the tenant with most of them, with one that this tenant adds.
+    fn drop_oldest(&mut self, adds: &str) {
+        let longest = self.waiting.iter().max_by_key(|(tenant, waiting)| waiting.len() + usize::from(*tenant == adds));
+        let Some(tenant) = longest.map(|(tenant, _)| tenant.clone()) else { return };
+        if let Some(oldest) = self.pop(&tenant) {
             self.leave_out(&oldest);
         }
-        self.waiting.push_back(notification);
-        if is_full { Pushed::DroppedOldest } else { Pushed::Waits }
+    }
+
+    /// Takes the oldest notification of a tenant.
+    fn pop(&mut self, tenant: &str) -> Option<Arc<Notification>> {
+        let waiting = self.waiting.get_mut(tenant)?;
+        let oldest = waiting.pop_front();
+        if waiting.is_empty() {
+            self.waiting.remove(tenant);
+        }
+        oldest
+    }
+
+    /// The tenant whose turn it is: the next one after the last, in the order of their names.
+    fn turn(&self) -> Option<String> {
+        let after = self.waiting.range::<str, _>((Excluded(self.last.as_str()), Unbounded)).next();
+        after.or_else(|| self.waiting.first_key_value()).map(|(tenant, _)| tenant.clone())
     }
 
     /// What to do now. A notification that is returned is out of the queue.
     pub fn next(&mut self, now: Instant, time: Timestamp) -> Next {
-        let (begin, sent) =
-            self.minute.filter(|(begin, _)| now.saturating_duration_since(*begin) < MINUTE).unwrap_or((now, 0));
-        if sent >= PER_MINUTE {
-            let left_out = self.waiting.len() as u64;
-            for notification in std::mem::take(&mut self.waiting) {
-                self.leave_out(&notification);
-            }
-            let pause = MINUTE.saturating_sub(now.saturating_duration_since(begin));
-            return if self.left_out.number > 0 { Next::Wait(pause, left_out) } else { Next::Idle };
+        let is_current = |minute: &Minute| now.saturating_duration_since(minute.begin) < MINUTE;
+        let mut minute = self.minute.take().filter(is_current).unwrap_or_else(|| Minute::new(now));
+        if minute.sent() >= PER_MINUTE {
+            let left_out = self.leave_out_beyond_shares(&minute);
+            let pause = MINUTE.saturating_sub(now.saturating_duration_since(minute.begin));
+            self.minute = Some(minute);
+            let is_idle = self.left_out.number == 0 && self.waiting.is_empty();
+            return if is_idle { Next::Idle } else { Next::Wait(pause, left_out) };
         }
         // They are older than those that wait.
         let next = if self.left_out.number > 0 {
             let LeftOut { number, severity } = std::mem::take(&mut self.left_out);
+            minute.notices += 1;
             Some(Arc::new(Notification::left_out(&self.alert, number, severity, time)))
         } else {
-            self.waiting.pop_front()
+            self.turn().and_then(|tenant| {
+                let notification = self.pop(&tenant)?;
+                *minute.by_tenant.entry(tenant.clone()).or_default() += 1;
+                self.last = tenant;
+                Some(notification)
+            })
         };
-        let Some(notification) = next else { return Next::Idle };
-        self.minute = Some((begin, sent + 1));
-        Next::Send(notification)
+        // A minute begins with the first notification.
+        self.minute = Some(minute).filter(|minute| minute.sent() > 0);
+        next.map_or(Next::Idle, Next::Send)
+    }
+
+    /// Leaves out what is more than the shares of the tenants in a minute that is used up, the oldest first, and returns the number. What is
+    /// within its share waits for the next minute.
+    fn leave_out_beyond_shares(&mut self, minute: &Minute) -> u64 {
+        let active =
+            minute.by_tenant.keys().chain(self.waiting.keys().filter(|it| !minute.by_tenant.contains_key(*it)));
+        let tenants = u32::try_from(active.count()).unwrap_or(u32::MAX).max(1);
+        let share = (PER_MINUTE.saturating_sub(minute.notices) / tenants).max(1);
+        let mut left_out = Vec::new();
+        for (tenant, waiting) in &mut self.waiting {
+            let rest = share.saturating_sub(minute.by_tenant.get(tenant).copied().unwrap_or_default());
+            let beyond = waiting.len().saturating_sub(rest as usize);
+            left_out.extend(waiting.drain(..beyond));
+        }
+        self.waiting.retain(|_, waiting| !waiting.is_empty());
+        for notification in &left_out {
+            self.leave_out(notification);
+        }
+        left_out.len() as u64
     }
 
     /// Notes any notification about an object, also one that the Alert does not select: a problem that comes back after a change for the better
@@ -163,7 +242,7 @@ impl Queue {
 
     /// Drops all notifications, as if nothing had happened.
     pub fn clear(&mut self) {
-        *self = Self { minute: self.minute, ..Self::new(&self.alert) };
+        *self = Self { minute: self.minute.take(), ..Self::new(&self.alert) };
     }
 
     fn forget(&mut self, now: Instant) {
@@ -202,8 +281,11 @@ mod tests {
         let (mut queue, now) = (Queue::new("chat"), Instant::now());
         let pushed: Vec<Pushed> = (0..10_000).map(|number| queue.push(numbered(number), now)).collect();
         assert_eq!(pushed.iter().filter(|pushed| **pushed == Pushed::DroppedOldest).count(), 10_000 - WAITING);
-        assert_eq!((queue.waiting.len(), queue.sent_before.len(), queue.order.len()), (WAITING, WAITING, REMEMBERED));
-        assert!(queue.waiting.capacity() <= 4 * WAITING && queue.sent_before.capacity() <= 4 * REMEMBERED);
+        assert_eq!(
+            (queue.number_waiting(), queue.sent_before.len(), queue.order.len()),
+            (WAITING, WAITING, REMEMBERED)
+        );
+        assert!(queue.waiting[""].capacity() <= 4 * WAITING && queue.sent_before.capacity() <= 4 * REMEMBERED);
         let first = sent(&mut queue, now);
         assert_eq!(first.len(), PER_MINUTE as usize);
         assert!(first[0].starts_with("9900 more notifications were left out"), "{}", first[0]);
@@ -273,5 +355,61 @@ mod tests {
         queue.push(numbered(1), now);
         queue.clear();
         assert!(queue.is_empty() && queue.next(now, Timestamp::UNIX_EPOCH) == Next::Idle);
+    }
+
+    /// A notification of a tenant.
+    fn of(tenant: &str, number: usize) -> Arc<Notification> {
+        let message = format!("{tenant} {number}");
+        Arc::new(Notification { message, tenant: tenant.to_owned(), ..notification() })
+    }
+
+    #[test]
+    fn tenants_take_turns() {
+        let (mut queue, now) = (Queue::new("chat"), Instant::now());
+        for number in 0..3 {
+            queue.push(of("a", number), now);
+        }
+        queue.push(of("b", 0), now);
+        queue.push(of("c", 0), now);
+        assert_eq!(sent(&mut queue, now), ["a 0", "b 0", "c 0", "a 1", "a 2"]);
+    }
+
+    #[test]
+    fn a_tenant_whose_objects_change_all_the_time_takes_nothing_from_others() {
+        let (mut queue, now) = (Queue::new("chat"), Instant::now());
+        for number in 0..10_000 {
+            queue.push(of("noisy", number), now);
+        }
+        assert_eq!(queue.push(of("quiet", 0), now), Pushed::DroppedOldest);
+        queue.push(of("noisy", 10_000), now);
+        assert!(sent(&mut queue, now).contains(&"quiet 0".to_owned()), "it is not the one that is dropped");
+        // The minute is used up, and the quiet one has not had its share.
+        queue.push(of("noisy", 10_001), now);
+        for number in 1..4 {
+            assert_eq!(queue.push(of("quiet", number), now), Pushed::Waits);
+        }
+        assert!(matches!(queue.next(now, Timestamp::UNIX_EPOCH), Next::Wait(_, 1)), "only of the noisy one");
+        let later = sent(&mut queue, now + MINUTE);
+        assert!(later[0].contains("more notifications were left out"), "{}", later[0]);
+        assert_eq!(later[1..], ["quiet 1", "quiet 2", "quiet 3"]);
+    }
+
+    #[test]
+    fn with_many_tenants_each_has_its_turn_and_memory_stays_bounded() {
+        let (mut queue, now) = (Queue::new("chat"), Instant::now());
+        for number in 0..20 {
+            for tenant in 0..60 {
+                queue.push(of(&format!("t{tenant:02}"), number), now);
+            }
+        }
+        assert_eq!(queue.number_waiting(), WAITING);
+        let mut tenants = std::collections::BTreeSet::new();
+        for minute in 0..4 {
+            let messages = sent(&mut queue, now + minute * MINUTE);
+            assert!(messages.len() <= PER_MINUTE as usize && queue.number_waiting() <= WAITING);
+            tenants.extend(messages.iter().filter(|it| it.starts_with('t')).map(|it| it[..3].to_owned()));
+        }
+        assert_eq!(tenants.len(), 60);
+        assert!(queue.minute.is_none_or(|minute| minute.by_tenant.len() <= PER_MINUTE as usize));
     }
 }

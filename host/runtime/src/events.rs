@@ -6,6 +6,7 @@
 mod series;
 
 use std::{
+    any::Any,
     collections::{BTreeMap, BTreeSet},
     fmt::Debug,
     sync::Arc,
@@ -59,6 +60,8 @@ pub type Announce = Arc<dyn Fn(&Announcement<'_>) + Send + Sync>;
 pub struct Announcement<'a> {
     /// The object that it is about.
     pub regarding: &'a ObjectReference,
+    /// The object itself.
+    pub object: &'a dyn Any,
     /// The labels of the object.
     pub labels: Option<&'a BTreeMap<String, String>>,
     /// The content. The message is the note of the Event: printable, and cut.
@@ -95,13 +98,14 @@ impl Events {
     /// Publishes one Event about an object. A failure is only logged: no reconcile depends on an Event.
     pub async fn publish<K>(&self, object: &K, notice: Notice<'_>)
     where
-        K: Resource<DynamicType = ()> + Debug,
+        K: Resource<DynamicType = ()> + Debug + 'static,
     {
         let (regarding, now) = (object.object_ref(&()), Timestamp::now());
         let note = printable(notice.message);
         let notice = Notice { message: cut(&note, NOTE_BYTES), ..notice };
         if let Some(announce) = &self.announced {
-            announce(&Announcement { regarding: &regarding, labels: object.meta().labels.as_ref(), notice, time: now });
+            let labels = object.meta().labels.as_ref();
+            announce(&Announcement { regarding: &regarding, object, labels, notice, time: now });
         }
         if let Err(error) = self.write(regarding, notice, now).await {
             tracing::debug!(%error, "failed to publish an Event");

@@ -28,9 +28,11 @@
 //! | `delegation` | an object needs a permission for whatever it makes Chandler do |
 //! | `expressions` | expressions on any object, within a budget |
 //! | `generated` | generated Secret values |
+//! | `notifications` | texts of Events as notifications, and the Secret of an Alert |
 //! | `patterns` | the regular expressions of a document |
 //! | `signature` | signatures of an image |
 //! | `text` | untrusted text in output |
+//! | `webhooks` | webhooks of registries and git servers |
 
 #![allow(
     clippy::unwrap_used,
@@ -58,6 +60,7 @@ mod git;
 mod image;
 mod json;
 pub mod memory;
+mod notifications;
 mod numbers;
 mod patterns;
 mod provision;
@@ -71,6 +74,7 @@ mod signature;
 pub mod target;
 mod tars;
 mod text;
+mod webhooks;
 mod zips;
 
 pub use target::{TARGETS, Target, check};

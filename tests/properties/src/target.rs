@@ -5,7 +5,8 @@ use chandler_registry::Registry;
 
 use crate::{
     api, archive::Archive, archives, browser, cached, catalogs, delegation, documents, edits, expressions, generated,
-    git, image, json, numbers, patterns, provision, registries, releases, resolver, signature, text,
+    git, image, json, notifications, numbers, patterns, provision, registries, releases, resolver, signature, text,
+    webhooks,
 };
 #[cfg(feature = "sandbox")]
 use crate::{component_size, sandbox};
@@ -39,6 +40,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "image", holds: image::holds },
     Target { name: "json", holds: json::holds },
     Target { name: "known_hosts", holds: git::known_hosts },
+    Target { name: "notification", holds: notifications::holds },
     Target { name: "numbers", holds: numbers::holds },
     Target { name: "patterns", holds: patterns::holds },
     Target { name: "plain", holds: plain },
@@ -52,6 +54,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "sandbox", holds: sandbox::holds },
     Target { name: "signature", holds: signature::holds },
     Target { name: "text", holds: text::holds },
+    Target { name: "webhook", holds: webhooks::holds },
     Target { name: "yaml", holds: documents::holds },
     Target { name: "zip", holds: archives::zip_holds },
 ];

@@ -11,7 +11,7 @@ use hmac::{Hmac, Mac as _};
 use k8s_openapi::api::{core::v1::Secret, rbac::v1::ClusterRole};
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -148,6 +148,28 @@ async fn a_dead_and_a_silent_server_delay_nothing_and_a_deleted_alert_sends_noth
     wait::eventually("the rest is sent", || async { well.received().len() >= before + 2 }).await;
     assert_eq!(silent.received().len(), attempts);
     until_delivered(&world, &good, true).await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_changed_secret_is_noticed_at_once() {
+    let world = World::new().await;
+    let server = NotificationServer::start(&[]).await;
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
+    let secret = format!("{}-chat", world.name());
+    let data = json!({"metadata": {"name": secret}, "stringData": {"url": server.url("/")}});
+    let data = serde_json::from_value(data).expect("a Secret");
+    secrets.create(&PostParams::default(), &data).await.expect("the Secret is accepted");
+    let chat = alert(&world, "chat", json!({"provider": {"type": "Webhook", "secretRef": {"name": secret}}})).await;
+    until_state(&world, &chat, "True/NotificationsSent").await;
+    // Without a notification, nothing else reads the Secret.
+    for (url, expected) in [("ftp://x", "False/EndpointSecretInvalid"), (&server.url("/"), "True/NotificationsSent")] {
+        let patch = Patch::Merge(json!({"stringData": {"url": url}}));
+        secrets.patch(&secret, &PatchParams::default(), &patch).await.expect("the Secret exists");
+        until_state(&world, &chat, expected).await;
+    }
+    secrets.delete(&secret, &DeleteParams::default()).await.expect("the Secret exists");
+    until_state(&world, &chat, "False/EndpointSecretInvalid").await;
     world.finish().await;
 }
 

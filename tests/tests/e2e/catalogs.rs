@@ -104,7 +104,7 @@ fn message(catalog: &Catalog, kind: ConditionType) -> &str {
     &find_condition(conditions, kind).expect("the condition").message
 }
 
-fn digest(catalog: &Catalog) -> String {
+pub(crate) fn digest(catalog: &Catalog) -> String {
     catalog.status.as_ref().expect("a status").digest.clone().expect("a digest")
 }
 

@@ -21,7 +21,7 @@ use kube::{
 use serde_json::{Value, json};
 
 /// Renders the manifests of a bundle.
-const PLAIN_COMPONENT: &str = "plain.wasm";
+pub(crate) const PLAIN_COMPONENT: &str = "plain.wasm";
 /// Renders every bundle into the ConfigMap `first`, which holds the configuration.
 const HOSTILE_COMPONENT: &str = "test/hostile.wasm";
 
@@ -29,32 +29,32 @@ fn classes(world: &World) -> Api<ProvisionerClass> {
     Api::all(world.client.clone())
 }
 
-fn wasm(file: &str) -> Vec<u8> {
+pub(crate) fn wasm(file: &str) -> Vec<u8> {
     let path = bundles::workspace().join("target/plugins").join(file);
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; build it with `cargo xtask plugins`", path.display()))
 }
 
 /// This component with another digest.
-fn rebuilt(mut wasm: Vec<u8>) -> Vec<u8> {
+pub(crate) fn rebuilt(mut wasm: Vec<u8>) -> Vec<u8> {
     wasm.extend([0, 3, 1, b'x', 0]);
     wasm
 }
 
 /// Pushes a component under the tag of the class, and returns the reference with the tag, and the digest of the component.
-fn push(world: &World, wasm: Vec<u8>) -> (String, String) {
+pub(crate) fn push(world: &World, wasm: Vec<u8>) -> (String, String) {
     let digest = Digest::of(&wasm).to_string();
     let _pushed = world.registry.push_component("provisioners/updates", "v1", wasm).expect("the registry takes it");
     (format!("{}/provisioners/updates:v1", world.registry.address()), digest)
 }
 
 /// Creates a class, and waits until it is ready with this component.
-async fn create_class(world: &World, name: &str, mut spec: Value, image: &str, digest: &str) {
+pub(crate) async fn create_class(world: &World, name: &str, mut spec: Value, image: &str, digest: &str) {
     spec["image"] = json!(image);
     let _: ProvisionerClass = world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
     has_component(world, name, digest).await;
 }
 
-async fn has_component(world: &World, name: &str, digest: &str) {
+pub(crate) async fn has_component(world: &World, name: &str, digest: &str) {
     wait::until(&classes(world), name, &format!("ready with {digest}"), |class| {
         let component = class.and_then(|class| class.status.as_ref()?.component.as_ref());
         component.is_some_and(|component| component.digest == digest)

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use chandler_api::{ConditionType, Receiver, find_condition};
+use chandler_api::{Catalog, ConditionType, Receiver, find_condition};
 use chandler_controller::ServiceOptions;
 use chandler_tests::{ContentClient, World, bundles::Bundle, content_service::Answer, wait};
 use hmac::{Hmac, Mac as _};
@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::{
-    PLAIN,
+    PLAIN, catalogs,
+    class_updates::{self, PLAIN_COMPONENT},
     events::notes,
     monitoring::{address, certificate},
 };
@@ -171,6 +172,40 @@ async fn a_push_is_installed_when_its_webhook_arrives_and_by_no_other_request() 
     assert_eq!(signed(sender, &path, TOKEN, &json!({})).await.status, StatusCode::ACCEPTED, "it names nothing");
     hooks.runs(&name, &third).await;
     assert_eq!(hooks.world.deployments().get(&name).await.expect("it exists").metadata.generation, version);
+    hooks.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_catalog_and_a_class_follow_a_push_long_before_their_interval() {
+    let hooks = Hooks::new().await;
+    let (world, sender) = (&hooks.world, &hooks.sender);
+    let (catalog, class) = (hooks.name("offers"), hooks.name("renders"));
+    let index = catalogs::push(&world.registry, &[("a.yaml", &catalogs::package("a", &["1.0.0"]))]).await;
+    let spec = json!({"source": {"type": "image", "image": {"ref": index}}});
+    let _: Catalog = world.create(json!({"metadata": {"name": catalog}, "spec": spec})).await;
+    let first = catalogs::digest(&catalogs::ready(world, &catalog).await);
+    let (component, digest) = class_updates::push(world, class_updates::wasm(PLAIN_COMPONENT));
+    class_updates::create_class(world, &class, json!({}), &component, &digest).await;
+    let resources = json!([{"kind": "Catalog", "name": catalog}, {"kind": "ProvisionerClass", "name": "*"}]);
+    let spec = json!({"type": "generic-hmac", "secretRef": {"name": "token"}, "resources": resources});
+    let _: Receiver = world.create(json!({"metadata": {"name": hooks.name("pushes")}, "spec": spec})).await;
+    let path = hooks.path("pushes", "ReceiverReady").await.expect("a path");
+    hooks.listening().await;
+
+    catalogs::push(&world.registry, &[("a.yaml", &catalogs::package("a", &["1.0.0", "1.1.0"]))]).await;
+    let (_, second) = class_updates::push(world, class_updates::rebuilt(class_updates::wasm(PLAIN_COMPONENT)));
+    let before = hooks.polls();
+    let send = async |image: &str| signed(sender, &path, TOKEN, &json!({"image": image})).await.status;
+    assert_eq!(send("registry.example.com/team/elsewhere:latest").await, StatusCode::ACCEPTED);
+    assert_eq!(hooks.polls(), before, "this polls neither");
+    assert_eq!(send(&index).await, StatusCode::ACCEPTED);
+    wait::until(&Api::<Catalog>::all(world.client.clone()), &catalog, "the new content", |catalog| {
+        let digest = catalog.and_then(|catalog| catalog.status.as_ref()?.digest.as_ref());
+        digest.is_some_and(|digest| *digest != first)
+    })
+    .await;
+    assert_eq!(send(&component).await, StatusCode::ACCEPTED);
+    class_updates::has_component(world, &class, &second).await;
     hooks.world.finish().await;
 }
 

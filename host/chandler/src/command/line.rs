@@ -169,11 +169,16 @@ fn path(words: &[String]) -> String {
         if let Some(command) = known.find_subcommand(word) {
             names.push(command.get_name());
             known = command;
-        } else if !known.has_subcommands() {
+        } else if can_run(known) {
             break;
         }
     }
-    if known.has_subcommands() { String::new() } else { names.join(" ") }
+    if can_run(known) { names.join(" ") } else { String::new() }
+}
+
+/// Whether a command can run without one of its subcommands.
+fn can_run(command: &clap::Command) -> bool {
+    !command.has_subcommands() || command.is_subcommand_negates_reqs_set()
 }
 
 #[cfg(test)]
@@ -195,6 +200,8 @@ mod tests {
                 "chandler --log-level debug --no-color tree --kubeconfig f x",
             ),
             ("chandler --context a catalog --kubeconfig f list", "chandler catalog list --context a --kubeconfig f"),
+            ("chandler --context a migrate storage --apply", "chandler migrate storage --context a --apply"),
+            ("chandler --context a migrate olm --apply", "chandler migrate --context a olm --apply"),
             ("chandler list --context a", "chandler list --context a"),
             ("chandler --context a", "chandler --context a"),
             ("chandler --context a --unknown list", "chandler --context a --unknown list"),

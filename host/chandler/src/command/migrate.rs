@@ -2,6 +2,7 @@
 
 mod handover;
 mod payload;
+pub mod storage;
 
 use chandler_api::{BundleDeployment, ServiceAccountReference};
 use chandler_content::ImageReference;
@@ -28,7 +29,7 @@ use crate::{
     },
 };
 
-/// Migrate from OLM or rukpak
+/// Migrate from OLM or rukpak, or to the current versions of the CRDs
 ///
 /// Reads the Subscriptions, ClusterExtensions or BundleDeployments (v1alpha1) of a cluster, and prints BundleDeployments that install the
 /// same versions, with a note for everything that has no equivalent. Nothing is changed.
@@ -42,7 +43,10 @@ use crate::{
 ///
 /// With cvo, the command asks no cluster: it prints the PlatformOperator of a component, which files become its bundle, and the steps
 /// by which it moves from the release payload to a package while it keeps running.
+///
+/// `chandler migrate storage` is for the objects of Chandler: it stores them in the current versions of their CRDs.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_long_help = "\
 Output:
   The objects on standard output, for `kubectl apply -f -`. The notes, and with --apply what is adopted and deleted
@@ -64,9 +68,13 @@ Examples:
     chandler migrate cvo ./manifests service-mesh")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct Migrate {
+    /// A migration of another kind.
+    #[command(subcommand)]
+    pub command: Option<MigrateCommand>,
+
     /// What installed the bundles
-    #[arg(value_enum, value_name = "INSTALLER")]
-    pub installer: Installer,
+    #[arg(value_enum, value_name = "INSTALLER", required = true)]
+    pub installer: Option<Installer>,
 
     /// Objects to migrate [default: all]. With cvo: the directory of the manifests, and the name of the package [default: the name of the
     /// directory]
@@ -137,6 +145,13 @@ pub struct Migrate {
     pub connection: Connection,
 }
 
+/// Migrations of another kind.
+#[derive(Debug, clap::Subcommand)]
+#[expect(missing_docs, reason = "a doc comment would replace the help text of the arguments type")]
+pub enum MigrateCommand {
+    Storage(storage::Storage),
+}
+
 /// What a foreign object is translated into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "lower")]
@@ -163,19 +178,29 @@ fn is_same_image(one: &str, other: &str) -> bool {
 impl Migrate {
     /// Prints the translation, and with `--apply` carries it out.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        self.check()?;
-        if self.installer == Installer::Cvo {
+        if let Some(MigrateCommand::Storage(storage)) = &self.command {
+            return storage.run(terminal).await;
+        }
+        let installer = self.installer()?;
+        self.check(installer)?;
+        if installer == Installer::Cvo {
             return payload::run(self, terminal);
         }
         let client = cluster::client(&self.connection.options()).await?;
         self.run_on(client, terminal).await
     }
 
+    /// What to migrate from. clap requires it without a subcommand.
+    fn installer(&self) -> Result<Installer, CommandError> {
+        self.installer.ok_or_else(|| CommandError::usage("the installer to migrate from is missing"))
+    }
+
     /// Like [`run`](Self::run), with a client for the cluster.
     pub async fn run_on(&self, client: Client, terminal: &Terminal) -> Result<(), CommandError> {
-        let begun = if self.apply { self.begun(&client).await? } else { Vec::new() };
-        let kind = self.installer.kind();
-        let found = installations::read(&client, self.installer).await?;
+        let installer = self.installer()?;
+        let begun = if self.apply { self.begun(installer, &client).await? } else { Vec::new() };
+        let kind = installer.kind();
+        let found = installations::read(&client, installer).await?;
         if found.is_none() && begun.is_empty() {
             terminal.line(format!(
                 "nothing to migrate: the cluster does not serve {}/{} {}",
@@ -184,12 +209,12 @@ impl Migrate {
             return Ok(());
         }
         let Installations { migrations, notes } = found.unwrap_or_default();
-        let mut migrations = self.selected(migrations, &begun)?;
+        let mut migrations = self.selected(installer, migrations, &begun)?;
         if migrations.is_empty() && begun.is_empty() {
             terminal.line(format!("nothing to migrate: the cluster has no {}", kind.kind));
         }
         self.find_images(&client, &mut migrations).await;
-        self.set_accounts(&mut migrations);
+        self.set_accounts(installer, &mut migrations);
         self.print(&migrations, terminal)?;
         for note in &notes {
             terminal.line(format!("note: {}", one_line(note)));
@@ -205,17 +230,17 @@ impl Migrate {
     }
 
     /// Refuses combinations that cannot work.
-    fn check(&self) -> Result<(), CommandError> {
+    fn check(&self, installer: Installer) -> Result<(), CommandError> {
         if self.apply && self.target == Target::Resolution {
             return Err(CommandError::usage("--apply creates BundleDeployments, not Resolutions")
                 .hint("migrate first; then create the Resolution that `--as resolution` prints"));
         }
-        if self.apply && self.installer == Installer::Cvo {
+        if self.apply && installer == Installer::Cvo {
             return Err(CommandError::usage(
                 "--apply is not possible for a release payload: its next version drops the manifests",
             ));
         }
-        if self.apply && self.installer == Installer::Rukpak {
+        if self.apply && installer == Installer::Rukpak {
             return Err(CommandError::usage(
                 "--apply is not possible for rukpak: v1alpha1 and v1alpha2 of BundleDeployments have one CRD",
             )
@@ -226,14 +251,14 @@ impl Migrate {
     }
 
     /// The BundleDeployments whose migration has begun.
-    async fn begun(&self, client: &Client) -> Result<Vec<BundleDeployment>, CommandError> {
+    async fn begun(&self, installer: Installer, client: &Client) -> Result<Vec<BundleDeployment>, CommandError> {
         let all = Api::<BundleDeployment>::all(client.clone()).list(&ListParams::default()).await;
         let all = all.map_err(|error| {
             CommandError::failed("failed to list BundleDeployments")
                 .because(&error)
                 .hint("Chandler's CRDs have to be installed: `chandler crds | kubectl apply --server-side -f -`")
         })?;
-        let kind = self.installer.kind().kind;
+        let kind = installer.kind().kind;
         let mine = |deployment: &BundleDeployment| {
             pending::managers(deployment).is_some_and(|managers| {
                 let first = managers.first();
@@ -246,7 +271,12 @@ impl Migrate {
     }
 
     /// The migrations that the arguments name, without those that have begun.
-    fn selected(&self, migrations: Vec<Migration>, begun: &[BundleDeployment]) -> Result<Vec<Migration>, CommandError> {
+    fn selected(
+        &self,
+        installer: Installer,
+        migrations: Vec<Migration>,
+        begun: &[BundleDeployment],
+    ) -> Result<Vec<Migration>, CommandError> {
         let begun: Vec<String> = begun
             .iter()
             .filter_map(pending::managers)
@@ -255,7 +285,7 @@ impl Migrate {
             .collect();
         let missing = self.objects.iter().find(|by| !migrations.iter().any(|migration| migration.from.is_named(by)));
         if let Some(by) = missing.filter(|_| begun.is_empty()) {
-            let kind = self.installer.kind().kind;
+            let kind = installer.kind().kind;
             return Err(CommandError::not_found(format!("there is no {kind} {by}")));
         }
         let named = |migration: &Migration| {
@@ -302,14 +332,14 @@ impl Migrate {
     }
 
     /// Sets the ServiceAccount that the arguments name, and says what the one of the old installer has to be permitted.
-    fn set_accounts(&self, migrations: &mut [Migration]) {
+    fn set_accounts(&self, installer: Installer, migrations: &mut [Migration]) {
         for migration in migrations {
             if self.no_service_account {
                 migration.set_service_account(None);
             } else if let Some(DefaultAccount { namespace, name }) = self.service_account.clone() {
                 migration.set_service_account(Some(ServiceAccountReference { name, namespace }));
             }
-            if self.installer == Installer::Olmv1
+            if installer == Installer::Olmv1
                 && let Some(command) = migration.rbac_command()
             {
                 migration.note(format!(

@@ -1,6 +1,6 @@
 //! The objects of an installation that exist in a cluster, and the objects of others that only have their names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_controller::options::{INSTALLATIONS_NAMESPACE, LEASE};
 use chandler_core::ObjectKey;
@@ -24,6 +24,9 @@ use crate::CommandError;
 const AT_ONCE: usize = 8;
 /// The option of the controller that names the namespace of the Lease of the cluster.
 const LEASE_NAMESPACE: &str = "--cluster-lease-namespace";
+/// The kinds of admission policies and their bindings.
+const POLICY: &str = "ValidatingAdmissionPolicy";
+const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 /// What a text contains that only objects of Chandler have.
 const MARKS: [&str; 4] = ["chandler", "rukpak.io", "deppy.io", "platform.openshift.io"];
 
@@ -103,6 +106,7 @@ pub async fn read(client: &Client, place: &Place) -> Parts {
             return parts;
         }
     };
+    let policies = policies(&printed);
     let mut wanted: Vec<(ObjectKey, Option<Value>)> =
         printed.into_iter().filter_map(|object| Some((key(&object)?, Some(object)))).collect();
     match installation_evidence::leases(client, namespace).await {
@@ -122,11 +126,33 @@ pub async fn read(client: &Client, place: &Place) -> Parts {
             Err(error) => parts.unread.push((key.to_string(), error)),
         }
     }
+    keep_foreign_bindings(&mut parts, &policies);
     match cluster_operators(client).await {
         Ok(operators) => parts.ours.extend(operators),
         Err(error) => parts.unread.push(("the ClusterOperators".to_owned(), error)),
     }
     parts
+}
+
+/// The policy that each binding of an installation binds, by the name of the binding.
+fn policies(printed: &[Value]) -> BTreeMap<String, String> {
+    let text = |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let bindings = printed.iter().filter(|object| object.get("kind").and_then(Value::as_str) == Some(BINDING));
+    bindings.filter_map(|object| Some((text(object, "/metadata/name")?, text(object, "/spec/policyName")?))).collect()
+}
+
+/// Leaves a binding to others unless the policy that it binds is Chandler's. A binding has nothing of its own that shows whose it is: any product
+/// may bind a policy with one of these names, and deny. What binds Chandler's policy does nothing without it.
+fn keep_foreign_bindings(parts: &mut Parts, policies: &BTreeMap<String, String>) {
+    let is_ours = |name: &str| parts.ours.iter().any(|part| part.key.kind == POLICY && part.key.name == name);
+    let is_foreign =
+        |part: &Part| part.key.kind == BINDING && policies.get(&part.key.name).is_some_and(|policy| !is_ours(policy));
+    let foreign: BTreeSet<String> =
+        parts.ours.iter().filter(|part| is_foreign(part)).map(|part| part.uid.clone()).collect();
+    let (foreign, ours) = std::mem::take(&mut parts.ours).into_iter().partition(|part| foreign.contains(&part.uid));
+    parts.ours = ours;
+    let foreign: Vec<Part> = foreign;
+    parts.foreign.extend(foreign.into_iter().map(|part| part.key));
 }
 
 enum Found {
@@ -271,6 +297,36 @@ mod tests {
         };
         assert!(is_ours(printed("ClusterRoleBinding", "chandler"), &binding("chandler-system")));
         assert!(!is_ours(printed("ClusterRoleBinding", "chandler"), &binding("shop")));
+    }
+
+    #[test]
+    fn a_binding_is_ours_if_its_policy_is() {
+        let policies = policies(&installation("chandler-system").unwrap());
+        assert!(policies.len() > 5, "{policies:?}");
+        let part = |kind: &str, name: &str| {
+            let gvk = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
+            let (group, version, kind) = (gvk.group.clone(), gvk.version.clone(), gvk.kind.clone());
+            let key = ObjectKey { group, version, kind, namespace: None, name: name.to_owned() };
+            Part { uid: format!("{}-{name}", key.kind), key, resource: ApiResource::from_gvk(&gvk) }
+        };
+        let ours = vec![
+            part(POLICY, "chandler-status"),
+            part(BINDING, "chandler-status"),
+            // Its policy is foreign, or does not exist.
+            part(BINDING, "chandler-sets"),
+        ];
+        let mut parts = Parts { ours, foreign: vec![part(POLICY, "chandler-sets").key], ..Parts::default() };
+        keep_foreign_bindings(&mut parts, &policies);
+        let names =
+            |keys: &[&ObjectKey]| keys.iter().map(|key| format!("{} {}", key.kind, key.name)).collect::<Vec<_>>();
+        assert_eq!(
+            names(&parts.ours.iter().map(|part| &part.key).collect::<Vec<_>>()),
+            [format!("{POLICY} chandler-status"), format!("{BINDING} chandler-status")]
+        );
+        assert_eq!(
+            names(&parts.foreign.iter().collect::<Vec<_>>()),
+            [format!("{POLICY} chandler-sets"), format!("{BINDING} chandler-sets")]
+        );
     }
 
     #[test]

@@ -150,20 +150,20 @@ async fn crd_findings(client: &Client, new: &Value, version: &str) -> Vec<Findin
 /// The command that installs the CRDs of the new version.
 const APPLY: &str = "chandler crds | kubectl apply --server-side -f -    # with the command of the new version";
 
+/// The command that stores all objects in the current versions.
+const MIGRATE: &str = "chandler migrate storage --apply";
+
 /// Versions in which objects may be stored, and which the new CRD lacks or no longer stores.
 fn stored_versions(old: &Value, new: &Value) -> Option<Finding> {
     let versions: Vec<&Value> = new.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten().collect();
     let name = text(new, "/metadata/name");
-    let migrate = format!(
-        "kubectl get {name} -o json | kubectl replace -f -    # then as docs/upgrading.md says under Stored versions"
-    );
     let gone: Vec<&str> = texts(old, "/status/storedVersions")
         .filter(|stored| !versions.iter().any(|version| text(version, "/name") == *stored))
         .collect();
     if !gone.is_empty() {
         let gone = gone.join(", ");
         let message = format!("CRD {name} lacks {gone}, in which objects may be stored (status.storedVersions)");
-        return Some(Finding::new(CRDS, State::Problem, message).with(migrate));
+        return Some(Finding::new(CRDS, State::Problem, message).with(MIGRATE));
     }
     let is_storage = |version: &&&Value| version.get("storage") == Some(&Value::Bool(true));
     let storage = versions.iter().find(is_storage).map(|version| text(version, "/name"))?;
@@ -171,7 +171,7 @@ fn stored_versions(old: &Value, new: &Value) -> Option<Finding> {
     (!other.is_empty()).then(|| {
         let other = other.join(", ");
         let message = format!("objects of CRD {name} may be stored as {other}: a later version may drop it");
-        Finding::new(CRDS, State::Warning, message).with(migrate)
+        Finding::new(CRDS, State::Warning, message).with(MIGRATE)
     })
 }
 

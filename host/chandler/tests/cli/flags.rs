@@ -72,6 +72,7 @@ const TABLE: &[(&str, Prints, u8)] = &[
     ("approve", Data, CLUSTER | WRITES),
     ("adopt", Data, CLUSTER | WRITES),
     ("migrate", Data, CLUSTER | WRITES | WAITS),
+    ("migrate storage", Data, CLUSTER | WRITES),
     ("history", List, CLUSTER),
     ("rollback", Nothing, CLUSTER | WRITES | WAITS),
     ("delete", Data, CLUSTER | WRITES | WAITS),
@@ -108,7 +109,9 @@ fn leaves(above: &str, command: &Command) -> Vec<(String, Command)> {
     let path = |below: &Command| format!("{above} {}", below.get_name()).trim_start().to_owned();
     below
         .flat_map(|below| {
-            if below.has_subcommands() { leaves(&path(below), below) } else { vec![(path(below), below.clone())] }
+            let can_run = !below.has_subcommands() || below.is_subcommand_negates_reqs_set();
+            let itself = can_run.then(|| (path(below), below.clone()));
+            itself.into_iter().chain(leaves(&path(below), below)).collect::<Vec<_>>()
         })
         .collect()
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "test helpers may panic, too")]
 
+mod alerts;
 mod approvals;
 mod catalogs;
 mod causes;
@@ -42,9 +43,11 @@ mod resolve;
 mod rollouts;
 mod skew;
 mod status_watch;
+mod storage_migration;
 mod support;
 mod targets;
 mod tasks;
 mod traces;
 mod uninstall;
+mod uninstall_refusals;
 mod values;

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use crate::support;
 
 /// A controller of a world, as a process.
-struct Controller {
+pub(crate) struct Controller {
     child: Child,
     lines: mpsc::Receiver<String>,
     /// What was read so far.
@@ -34,7 +34,7 @@ struct Controller {
 }
 
 impl Controller {
-    fn start(world: &World, directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(world: &World, directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let kubeconfig = directory.join("kubeconfig");
         std::fs::write(&kubeconfig, world.kubeconfig().unwrap()).unwrap();
         let selector = format!("{}={}", LABEL, world.run());
@@ -63,7 +63,7 @@ impl Controller {
     }
 
     /// Waits for a line with this text.
-    fn line(&mut self, text: &str) -> Value {
+    pub(crate) fn line(&mut self, text: &str) -> Value {
         loop {
             let line = self.lines.recv().map_err(|_| format!("no line has {text:?}")).unwrap();
             self.log.push(line.clone());
@@ -78,7 +78,7 @@ impl Controller {
     }
 
     /// Stops it, and returns all that it wrote.
-    fn stop(mut self) -> Vec<String> {
+    pub(crate) fn stop(mut self) -> Vec<String> {
         self.signal("-TERM");
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
         self.log.extend(self.lines);

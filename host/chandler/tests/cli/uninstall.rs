@@ -31,15 +31,15 @@ use crate::{
 };
 
 /// An installation on a control plane of its own.
-struct Installation {
-    session: Session,
+pub(crate) struct Installation {
+    pub(crate) session: Session,
     stop: Option<oneshot::Sender<()>>,
     running: Option<JoinHandle<()>>,
 }
 
 impl Installation {
     /// `None` on a cluster that others use: this test would uninstall their controller.
-    async fn start() -> Option<Self> {
+    pub(crate) async fn start() -> Option<Self> {
         let cluster = Cluster::acquire().await;
         if !cluster.is_embedded() {
             eprintln!("skipped: only a control plane of its own can lose its CRDs");
@@ -58,7 +58,7 @@ impl Installation {
     }
 
     /// The controller with its account, as in its Pod.
-    async fn start_controller(&mut self) {
+    pub(crate) async fn start_controller(&mut self) {
         let world = &self.session.world;
         let token = content_service::token(world, &world.system_namespace, "chandler").await;
         let mut config = world.config();
@@ -77,13 +77,13 @@ impl Installation {
         (self.stop, self.running) = (Some(stop), Some(running));
     }
 
-    async fn stop_controller(&mut self) {
+    pub(crate) async fn stop_controller(&mut self) {
         let _ = self.stop.take().unwrap().send(());
         self.running.take().unwrap().await.unwrap();
     }
 
     /// Runs a command, and stops the controller once its Deployment is deleted, as a kubelet does.
-    async fn run_to_the_end(&mut self, arguments: &[&str]) -> Outcome {
+    pub(crate) async fn run_to_the_end(&mut self, arguments: &[&str]) -> Outcome {
         let world = &self.session.world;
         let deployments: Api<Deployment> = Api::namespaced(world.client.clone(), &world.system_namespace);
         let (stop, running) = (self.stop.take().unwrap(), self.running.take().unwrap());
@@ -119,7 +119,7 @@ impl Installation {
     }
 }
 
-async fn apply(client: &Client, object: &Value) {
+pub(crate) async fn apply(client: &Client, object: &Value) {
     let types: TypeMeta = serde_json::from_value(object.clone()).unwrap();
     let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types).unwrap());
     let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {

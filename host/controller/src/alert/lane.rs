@@ -104,6 +104,14 @@ impl Lane {
         });
     }
 
+    /// A Secret has changed. If the Alert uses it, a delivery that waits before another attempt makes it now. Returns whether the Alert uses it.
+    pub(super) fn secret_changed(&self, secret: &str) -> bool {
+        self.alert.send_if_modified(|current| {
+            let reference = current.as_ref().and_then(|alert| alert.spec.provider.secret_ref.as_ref());
+            reference.is_some_and(|reference| reference.name == secret)
+        })
+    }
+
     /// The Alert is not in use any more.
     pub(super) fn end(&self) {
         self.alert.send_replace(None);
@@ -215,7 +223,7 @@ impl Lane {
                 self.state.lock().queue.failed(notification);
                 return delivery.metrics.notified(NotificationOutcome::Failed, 1);
             };
-            // A correction of the spec is used at once.
+            // A correction of the spec or of the Secret is used at once.
             tokio::select! {
                 () = sleep(pause) => {}
                 _ = alert.changed() => {}

@@ -1,11 +1,12 @@
 //! The Alerts in use, and what they take of the Events.
 
 use std::{
+    any::Any,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use chandler_api::{Alert, AlertKind, AlertSeverity};
+use chandler_api::{Alert, AlertKind, AlertSeverity, BundleDeployment, Resolution, ServiceAccountReference};
 use chandler_monitoring::Metrics;
 use chandler_notifications::Notification;
 use chandler_runtime::events::{Announce, Announcement, EventType};
@@ -90,6 +91,12 @@ impl Lanes {
         });
     }
 
+    /// A Secret has changed: Alerts that wait before another attempt make it now. Returns the names of the Alerts that use the Secret.
+    pub(super) fn secret_changed(&self, secret: &str) -> Vec<String> {
+        let lanes = self.by_name.lock();
+        lanes.iter().filter(|(_, lane)| lane.secret_changed(secret)).map(|(name, _)| name.clone()).collect()
+    }
+
     /// The lane of an Alert in use.
     pub(super) fn lane(&self, name: &str) -> Option<Arc<Lane>> {
         self.by_name.lock().get(name).cloned()
@@ -124,13 +131,14 @@ impl Lanes {
 
 /// What an Event says; `None` for an object of a kind that no Alert is about.
 fn notification(announcement: &Announcement<'_>) -> Option<Notification> {
-    let Announcement { regarding, labels: _, notice, time } = announcement;
+    let Announcement { regarding, object, labels: _, notice, time } = announcement;
     let kind = regarding.kind.clone().filter(|kind| AlertKind::from_name(kind).is_some())?;
     Some(Notification {
         api_version: regarding.api_version.clone().unwrap_or_default(),
         kind,
         name: regarding.name.clone().unwrap_or_default(),
         uid: regarding.uid.clone().unwrap_or_default(),
+        tenant: tenant(*object).unwrap_or_default().to_owned(),
         severity: match notice.type_ {
             EventType::Normal => AlertSeverity::Info,
             EventType::Warning => AlertSeverity::Warning,
@@ -142,11 +150,23 @@ fn notification(announcement: &Announcement<'_>) -> Option<Notification> {
     })
 }
 
+/// The namespace of the ServiceAccount that installs for an object. Its author had to be permitted to name the account, so that no tenant takes the
+/// share of another one; `None` for an object without an account, which administrators write.
+fn tenant(object: &dyn Any) -> Option<&str> {
+    let (account, namespace) = if let Some(deployment) = object.downcast_ref::<BundleDeployment>() {
+        (deployment.spec.service_account.as_ref()?, deployment.spec.install_namespace.as_str())
+    } else {
+        let output = object.downcast_ref::<Resolution>()?.spec.output.as_ref()?.resolve_set.as_ref()?;
+        (output.service_account.as_ref()?, output.install_namespace.as_str())
+    };
+    let ServiceAccountReference { name: _, namespace: named } = account;
+    Some(named.as_deref().unwrap_or(namespace))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
 
-    use chandler_api::BundleDeployment;
     use chandler_monitoring::Health;
     use chandler_notifications::Next;
     use chandler_runtime::Notice;
@@ -181,7 +201,7 @@ mod tests {
         let message = &number.to_string();
         let notice = Notice { type_, reason: "UpgradeFailed", action: "Installed", message };
         let time = Timestamp::UNIX_EPOCH;
-        lanes.announce()(&Announcement { regarding: &regarding, labels: None, notice, time });
+        lanes.announce()(&Announcement { regarding: &regarding, object: &(), labels: None, notice, time });
     }
 
     fn waiting(lanes: &Lanes, name: &str) -> Vec<String> {
@@ -233,6 +253,39 @@ mod tests {
         assert!(waiting(&lanes, "all").is_empty());
         lanes.remove("all");
         assert!(lanes.lane("all").is_none());
+    }
+
+    #[test]
+    fn the_tenant_of_an_object_is_the_namespace_of_its_account() {
+        let deployment = |account: Value| -> BundleDeployment {
+            let source = json!({"type": "image", "image": {"ref": "registry.invalid/a:v1"}});
+            let spec = json!({"installNamespace": "shop", "source": source, "serviceAccount": account});
+            serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).unwrap()
+        };
+        assert_eq!(tenant(&deployment(json!({"name": "installer"}))), Some("shop"));
+        assert_eq!(tenant(&deployment(json!({"name": "installer", "namespace": "team-a"}))), Some("team-a"));
+        assert_eq!(tenant(&deployment(Value::Null)), None);
+        let output = |account: Value| json!({"type": "ResolveSet", "resolveSet": {"installNamespace": "shop", "serviceAccount": account}});
+        let resolution = |account: Value| -> Resolution {
+            serde_json::from_value(
+                json!({"metadata": {"name": "a"}, "spec": {"packages": [], "output": output(account)}}),
+            )
+            .unwrap()
+        };
+        assert_eq!(tenant(&resolution(json!({"name": "installer", "namespace": "team-a"}))), Some("team-a"));
+        assert_eq!(tenant(&resolution(Value::Null)), None);
+        assert_eq!(tenant(&alert("all", "1", spec(json!({})))), None);
+    }
+
+    #[test]
+    fn alerts_that_use_a_secret_are_found() {
+        let (lanes, _added) = lanes();
+        let of = |secret: &str| json!({"provider": {"type": "Webhook", "secretRef": {"name": secret}}});
+        lanes.configure(&alert("a", "1", of("chat")));
+        lanes.configure(&alert("b", "2", of("other")));
+        lanes.configure(&alert("c", "3", spec(json!({}))));
+        assert_eq!(lanes.secret_changed("chat"), ["a"]);
+        assert!(lanes.secret_changed("unknown").is_empty());
     }
 
     #[test]

@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{cluster::Cluster, monitoring::ready_reason, status::StatusError};
 
-/// How often the Secret of an Alert is read without a notification.
+/// The longest pause before what is missing or invalid is looked for again. A change of a Secret is noticed at once.
 const CHECK: Duration = Duration::from_mins(10);
-/// The shortest pause before what is missing is looked for again.
+/// The shortest pause before that.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// The status could not be written.
@@ -99,8 +99,7 @@ impl Reconciler for Alerts {
             None => Found::TooMany,
         };
         let next = match &found {
-            Found::Endpoint(Ok(()), _) if alert.spec.provider.secret_ref.is_none() => Next::Change,
-            Found::Endpoint(Ok(()), _) => Next::After(CHECK),
+            Found::Endpoint(Ok(()), _) => Next::Change,
             Found::Endpoint(Err(_), _) | Found::TooMany => Next::Retry { at_least: AGAIN, at_most: Some(CHECK) },
         };
         Ok(Report { status: Some(status::derive(alert, &found, Timestamp::now())), next })

@@ -24,6 +24,12 @@ const PAYLOAD: &[u8] = include_bytes!("payload.txt");
 /// Settings for registries: the example of the manual and more, mirror sets, and images.
 const REGISTRIES: &[u8] = include_bytes!("registries.txt");
 
+/// A webhook with the headers and the members of all types.
+const WEBHOOK: &[u8] = include_bytes!("webhooks.txt");
+
+/// A notification, and a Secret of an Alert.
+const NOTIFICATION: &[u8] = include_bytes!("notifications.txt");
+
 /// A question to the resolver, with a catalog of every kind of constraint.
 const RESOLVER: &[u8] = include_bytes!("resolver.json");
 
@@ -108,6 +114,8 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "plain" => [vec![PLAIN.to_vec(), PAYLOAD.to_vec()], bundles(&fixtures.join("plain"))?].concat(),
         "resolver" => [vec![RESOLVER.to_vec()], owned(&[VARIABLES])].concat(),
         "registries" => vec![REGISTRIES.to_vec()],
+        "webhook" => vec![WEBHOOK.to_vec()],
+        "notification" => vec![NOTIFICATION.to_vec()],
         "registry" | "detect" => {
             [vec![EVERYTHING.to_vec(), PLAIN.to_vec(), PAYLOAD.to_vec()], bundles(fixtures)?].concat()
         }
