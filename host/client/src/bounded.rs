@@ -121,12 +121,12 @@ mod tests {
         assert_eq!(ask(&client).await, Err(AllowanceSpent::Time));
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_server_that_never_answers_ends_with_the_request() {
         let service = tower::service_fn(|_: Request<Body>| pending::<Result<Response<Body>, Infallible>>());
         let allowance = Arc::<Allowance>::default();
         allowance.renew(1000, EACH);
-        let client = bounded(&Client::new(service, "default"), &allowance, Duration::from_secs(1));
+        let client = bounded(&Client::new(service, "default"), &allowance, Duration::from_millis(1));
         assert_eq!(ask(&client).await, Err(AllowanceSpent::Time));
     }
 }

@@ -1,7 +1,6 @@
 //! Connects to the API server, directly or through a proxy.
 
 use std::{
-    io,
     net::SocketAddr,
     sync::Arc,
     task::{Context, Poll},
@@ -120,10 +119,11 @@ pub(crate) struct Nearest(pub(crate) Reach);
 
 impl Service<Name> for Nearest {
     type Response = std::vec::IntoIter<SocketAddr>;
-    type Error = io::Error;
-    type Future = BoxFuture<'static, io::Result<Self::Response>>;
+    // Not an `io::Error`, inside of which the cause is not found.
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
@@ -133,7 +133,7 @@ impl Service<Name> for Nearest {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             let exists = !found.is_empty();
             let allowed: Vec<SocketAddr> = found.into_iter().filter(|address| reach(address.ip()) <= nearest).collect();
-            if exists && allowed.is_empty() { Err(io::Error::other(NearServer)) } else { Ok(allowed.into_iter()) }
+            if exists && allowed.is_empty() { Err(NearServer.into()) } else { Ok(allowed.into_iter()) }
         }
         .boxed()
     }

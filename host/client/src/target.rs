@@ -176,7 +176,7 @@ fn check(
         Value::Bool(true) | Value::Number(_) | Value::Object(_) => true,
     };
     for (name, _) in map.iter().filter(|(_, value)| is_set(value)) {
-        if let Some((_, field, instead)) = refused.iter().find(|(field, ..)| field == name) {
+        if let Some(&(_, field, instead)) = refused.iter().find(|(field, ..)| field == name) {
             return Err(TargetError::Refused { field, instead });
         }
         if !known.contains(&name.as_str()) {
@@ -202,7 +202,7 @@ fn server(cluster: &Map<String, Value>, rules: TargetRules) -> Result<Uri, Targe
     if host.is_empty() {
         return Err(TargetError::Missing("server"));
     }
-    let literal = host.trim_start_matches('[').trim_end_matches(']').parse().ok();
+    let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>().ok();
     if literal.is_some_and(|address| reach(address) > rules.nearest()) {
         return Err(NearServer.into());
     }

@@ -143,6 +143,12 @@ impl Targets {
         self.turns.lock(key).await
     }
 
+    /// Closes the kubeconfigs that no reconcile used for some minutes.
+    pub(crate) fn close_unused(&self) {
+        let now = Instant::now();
+        self.open.lock().retain(|_, entry| now.duration_since(entry.used) < UNUSED);
+    }
+
     /// Why no kubeconfig is used at all, if that is so.
     pub(crate) fn refusal(&self) -> Option<Problem> {
         let message = "spec.kubeConfig: the controller installs bundles into its own cluster only: an administrator allows other clusters with \
@@ -219,7 +225,7 @@ impl Targets {
             );
             return Err(Problem::transient(Reason::InvalidKubeConfig, message));
         }
-        let make = async || Arc::new(Target { uid: uid.clone(), rollout: (self.rollout)(client.clone()) });
+        let make = || async { Arc::new(Target { uid: uid.clone(), rollout: (self.rollout)(client.clone()) }) };
         let target = known.target.get_or_init(make).await;
         let target = if target.uid == uid {
             Arc::clone(target)

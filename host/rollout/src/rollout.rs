@@ -124,10 +124,10 @@ impl Rollout {
     }
 
     fn check_cluster(&self, owner: &Owner) -> Result<(), RolloutError> {
-        match owner.elsewhere == self.home.is_some() {
-            true => Ok(()),
-            false => Err(RolloutError::WrongCluster(format!("{} {}", owner.kind, owner.name))),
+        if owner.elsewhere == self.home.is_some() {
+            return Ok(());
         }
+        Err(RolloutError::WrongCluster(format!("{} {}", owner.kind, owner.name)))
     }
 
     /// Calls a function for each owner that a rollout wrote, with the object as the API server returned it. A rollout writes labels

@@ -329,6 +329,7 @@ async fn a_kubeconfig_gives_its_author_nothing_but_the_permissions_of_its_user()
     let few = json!([
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]},
+        {"nonResourceURLs": ["*"], "verbs": ["get"]},
     ]);
     let name = world.name();
     write_secret(&world, "few", "value", &other.kubeconfig_of("few", few).await).await;

@@ -16,16 +16,19 @@ pub(crate) fn refuse(owner: &Owner, desired: &[Desired], installation: &Installa
     let found = desired.iter().filter_map(|desired| {
         let value = desired.value.as_object().unwrap_or(&empty);
         let item = Item { key: &desired.key, plural: &desired.resource.plural, value };
-        let delegated = match owner.elsewhere {
-            true => Delegation::of(&item, installation).into_iter().next(),
-            false => reserved(&item, installation),
+        let delegated = if owner.elsewhere {
+            Delegation::of(&item, installation).into_iter().next()
+        } else {
+            reserved(&item, installation)
         };
         Some((desired.key.clone(), delegated?))
     });
     let found: Vec<_> = found.collect();
-    match found.is_empty() {
-        true => Ok(()),
-        false if owner.elsewhere => Err(RolloutError::ReservedElsewhere(found)),
-        false => Err(RolloutError::Reserved(found)),
+    if found.is_empty() {
+        Ok(())
+    } else if owner.elsewhere {
+        Err(RolloutError::ReservedElsewhere(found))
+    } else {
+        Err(RolloutError::Reserved(found))
     }
 }

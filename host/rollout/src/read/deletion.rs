@@ -12,7 +12,6 @@ use crate::{
         crd::is_crd,
         deletion_plan::{CrdInUse, DeletionPlan, DeletionPreview, DeletionReason, plan_deletion},
         error::RolloutError,
-        live,
         member::Member,
         owner::Owner,
         policy::CrdPolicy,

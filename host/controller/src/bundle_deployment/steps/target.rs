@@ -15,7 +15,7 @@ use chandler_decisions::{
 use chandler_records::State;
 use chandler_source::{Grantee, api_message};
 use k8s_openapi::api::{core::v1::Secret, rbac::v1::PolicyRule};
-use kube::{Api, ResourceExt as _};
+use kube::Api;
 
 use super::{
     super::{errors, installer::Installer, subject::Subject},
@@ -56,10 +56,9 @@ pub(in super::super) async fn find(
 fn moved(name: &str, is_elsewhere: bool, recorded: &State) -> Option<Problem> {
     let holdings = &recorded.holdings;
     let message = if is_elsewhere && recorded.target.is_none() && !holdings.is_empty() && !holdings.inherits() {
-        format!(
-            "spec.kubeConfig was added, and the objects of the bundle are in this cluster: remove it, or delete the BundleDeployment and create it \
+        "spec.kubeConfig was added, and the objects of the bundle are in this cluster: remove it, or delete the BundleDeployment and create it \
              again with spec.kubeConfig"
-        )
+            .to_owned()
     } else if !is_elsewhere && recorded.target.is_some() && !holdings.is_empty() {
         format!(
             "spec.kubeConfig was removed, and the objects of the bundle are in another cluster: set it again; `kubectl delete bundledeployment \
@@ -177,7 +176,7 @@ pub(in super::super) fn unavailable(subject: &Subject, intent: Intent, problem: 
             Assessment::early(ReconcileOutcome::DeletionFailed(Problem { message, ..problem }))
         }
         Intent::Ignore | Intent::RemoveFinalizer | Intent::Deploy => {
-            Assessment::early(ReconcileOutcome::PreviewFailed(problem)).with_running(running)
+            Assessment::early(ReconcileOutcome::TargetUnavailable(problem)).with_running(running)
         }
     }
 }
