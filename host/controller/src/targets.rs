@@ -33,6 +33,8 @@ const TIME: Duration = Duration::from_mins(2);
 const REQUEST: Duration = Duration::from_secs(30);
 /// How long a cluster that did not answer is not asked again.
 const PAUSE: Duration = Duration::from_secs(10);
+/// The bytes of the names of all kinds of one cluster. Those of a large cluster have some ten thousand.
+const KINDS: usize = 4 << 20;
 /// How long a kubeconfig that no reconcile uses stays open.
 const UNUSED: Duration = Duration::from_mins(5);
 /// The memory of the reconciles of all other clusters, in bytes.
@@ -187,7 +189,7 @@ impl Targets {
             if !open.contains_key(key) && open.len() >= usize::from(self.options.most) {
                 return Err(self.full());
             }
-            // What an earlier kubeconfig could reach counts no more.
+            // Another kubeconfig replaces the earlier one, and may lead to another cluster.
             open.remove(key);
             let rules = TargetRules { allow_loopback: self.options.allow_loopback };
             let client = target(kubeconfig, rules, &self.proxies).map_err(|error| invalid(&key.secret(), &error))?;
@@ -237,6 +239,11 @@ impl Targets {
             return Ok((target, info.clone()));
         }
         let info = ClusterInfoWatch::new(client.clone(), Availability::default()).get().await;
+        if info.api_kinds.iter().map(String::len).sum::<usize>() > KINDS {
+            let message =
+                format!("spec.kubeConfig: the cluster of the kubeconfig in Secret {secret} lists too many kinds");
+            return Err(Problem::transient(Reason::TargetUnavailable, message));
+        }
         if info.kubernetes_version.is_empty() || info.api_kinds.is_empty() {
             let message = format!(
                 "spec.kubeConfig: the cluster of the kubeconfig in Secret {secret} reports neither its version nor its kinds; its user needs \

@@ -163,7 +163,7 @@ pub struct Controller {
 
     /// Maximum number of kubeconfigs with which bundles are installed into other clusters (spec.kubeConfig); 0 allows no other cluster
     ///
-    /// Users who may write BundleDeployments and read Secrets in their namespace then have the controller connect to the servers of their
+    /// Users who may write BundleDeployments and read Secrets in their namespace then make the controller connect to the servers of their
     /// kubeconfigs, from its network position. Each kubeconfig may take 32 MiB of memory.
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=256))]
     pub target_clusters: u16,
