@@ -5,7 +5,7 @@
 //! did not answer is not asked again for some seconds, so that the BundleDeployments that name it end at once. Nothing is watched there.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -47,7 +47,7 @@ const IDENTITY: &str = "kube-system";
 pub(crate) struct Key {
     namespace: String,
     name: String,
-    key: Option<String>,
+    entry: Option<String>,
     account: Option<(Option<String>, String)>,
 }
 
@@ -57,7 +57,7 @@ impl Key {
         let spec = &deployment.spec;
         let secret = spec.kube_config.as_ref()?.secret_ref.clone();
         let account = spec.service_account.as_ref().map(|account| (account.namespace.clone(), account.name.clone()));
-        Some(Self { namespace: spec.install_namespace.clone(), name: secret.name, key: secret.key, account })
+        Some(Self { namespace: spec.install_namespace.clone(), name: secret.name, entry: secret.key, account })
     }
 
     /// The Secret, for messages.
@@ -159,12 +159,17 @@ impl Targets {
     }
 
     /// The cluster of a kubeconfig, and the facts about it, for one reconcile. Asks the cluster who it is: the kubeconfig may be the same and
-    /// lead to another one.
+    /// lead to another one. `in_use` says which kubeconfigs BundleDeployments name, if there are as many open ones as allowed.
     ///
     /// # Errors
     /// Why nothing can be installed there now.
-    pub(crate) async fn begin(&self, key: &Key, kubeconfig: &[u8]) -> Result<(Arc<Target>, Arc<ClusterInfo>), Problem> {
-        let (client, known) = self.open(key, kubeconfig)?;
+    pub(crate) async fn begin(
+        &self,
+        key: &Key,
+        kubeconfig: &[u8],
+        in_use: impl FnOnce() -> HashSet<Key>,
+    ) -> Result<(Arc<Target>, Arc<ClusterInfo>), Problem> {
+        let (client, known) = self.open(key, kubeconfig, in_use)?;
         let found = self.identify(&client, &known, key).await;
         let mut open = self.open.lock();
         let Some(entry) = open.get_mut(key) else { return Err(self.full()) };
@@ -181,13 +186,24 @@ impl Targets {
     }
 
     /// The client of a kubeconfig, which is opened unless it is in use.
-    fn open(&self, key: &Key, kubeconfig: &[u8]) -> Result<(Client, Known), Problem> {
+    fn open(
+        &self,
+        key: &Key,
+        kubeconfig: &[u8],
+        in_use: impl FnOnce() -> HashSet<Key>,
+    ) -> Result<(Client, Known), Problem> {
         let (digest, now) = (Digest::of(kubeconfig), Instant::now());
         let mut open = self.open.lock();
         open.retain(|other, entry| other == key || now.duration_since(entry.used) < UNUSED);
         if open.get(key).is_none_or(|entry| entry.digest != digest) {
-            if !open.contains_key(key) && open.len() >= usize::from(self.options.most) {
-                return Err(self.full());
+            let most = usize::from(self.options.most);
+            if !open.contains_key(key) && open.len() >= most {
+                // A cluster that does not answer, or that no BundleDeployment names any more, keeps no other one out.
+                let in_use = in_use();
+                open.retain(|other, entry| in_use.contains(other) && entry.down.is_none());
+                if open.len() >= most {
+                    return Err(self.full());
+                }
             }
             // Another kubeconfig replaces the earlier one, and may lead to another cluster.
             open.remove(key);
@@ -354,12 +370,12 @@ mod tests {
     }
 
     fn key(name: &str) -> Key {
-        Key { namespace: "shop".into(), name: name.into(), key: None, account: None }
+        Key { namespace: "shop".into(), name: name.into(), entry: None, account: None }
     }
 
     fn kubeconfig(token: &str) -> Vec<u8> {
         format!(
-            "{{clusters: [{{name: a, cluster: {{server: 'https://api.invalid'}}}}], users: [{{name: a, user: {{token: {token}}}}}], \
+            "{{clusters: [{{name: a, cluster: {{server: 'https://api.invalid'}}}}], users: [{{name: a, user: {{token: '{token}'}}}}], \
              contexts: [{{name: a, context: {{cluster: a, user: a}}}}], current-context: a}}"
         )
         .into_bytes()
@@ -371,30 +387,38 @@ mod tests {
         assert!(targets(0).refusal().is_some_and(|problem| problem.message.contains("--target-clusters")));
         let targets = targets(2);
         assert!(targets.refusal().is_none());
+        let all = || HashSet::from(["a", "b", "c", "d"].map(key));
         for name in ["a", "b", "a"] {
-            assert!(targets.open(&key(name), &kubeconfig("x")).is_ok(), "{name}");
+            assert!(targets.open(&key(name), &kubeconfig("x"), all).is_ok(), "{name}");
         }
-        let full = targets.open(&key("c"), &kubeconfig("x")).err().unwrap();
+        let full = targets.open(&key("c"), &kubeconfig("x"), all).err().unwrap();
         assert_eq!(full.reason, Reason::TargetNotAllowed);
         // Rotated credentials take the place of the earlier ones.
-        assert!(targets.open(&key("a"), &kubeconfig("y")).is_ok());
+        assert!(targets.open(&key("a"), &kubeconfig("rotated"), all).is_ok());
         assert_eq!(targets.open.lock().len(), 2);
         // One that is not valid takes no place.
-        assert_eq!(targets.open(&key("b"), b"{}").err().unwrap().reason, Reason::InvalidKubeConfig);
-        assert!(targets.open(&key("c"), &kubeconfig("x")).is_ok());
+        assert_eq!(targets.open(&key("b"), b"{}", all).err().unwrap().reason, Reason::InvalidKubeConfig);
+        assert!(targets.open(&key("c"), &kubeconfig("x"), all).is_ok());
+        // Nor does one that no BundleDeployment names any more, or whose cluster is away.
+        assert!(targets.open(&key("d"), &kubeconfig("x"), || HashSet::from(["c", "d"].map(key))).is_ok());
+        let away = Problem::transient(Reason::TargetUnavailable, "away");
+        targets.open.lock().get_mut(&key("c")).unwrap().down = Some((Instant::now() + PAUSE, away));
+        assert!(targets.open(&key("a"), &kubeconfig("x"), all).is_ok());
+        assert!(!targets.open.lock().contains_key(&key("c")));
     }
 
     #[tokio::test]
     async fn a_cluster_that_did_not_answer_is_not_asked_for_some_seconds() {
         chandler_tls::TlsSettings::default().install();
         let targets = targets(1);
-        targets.open(&key("a"), &kubeconfig("x")).unwrap();
+        let none = HashSet::new;
+        assert!(targets.open(&key("a"), &kubeconfig("x"), none).is_ok());
         let problem = Problem::transient(Reason::TargetUnavailable, "away");
         let down = |from: Instant| targets.open.lock().get_mut(&key("a")).unwrap().down = Some((from, problem.clone()));
         down(Instant::now() + PAUSE);
-        assert_eq!(targets.open(&key("a"), &kubeconfig("x")).err().as_ref(), Some(&problem));
-        assert!(targets.open(&key("a"), &kubeconfig("rotated")).is_ok(), "other credentials may be accepted");
+        assert_eq!(targets.open(&key("a"), &kubeconfig("x"), none).err().as_ref(), Some(&problem));
+        assert!(targets.open(&key("a"), &kubeconfig("rotated"), none).is_ok(), "other credentials may be accepted");
         down(Instant::now());
-        assert!(targets.open(&key("a"), &kubeconfig("rotated")).is_ok());
+        assert!(targets.open(&key("a"), &kubeconfig("rotated"), none).is_ok());
     }
 }

@@ -192,7 +192,7 @@ async fn another_cluster_that_is_away_holds_the_finalizer_and_delays_nothing_els
     let data = tempfile::tempdir().expect("a temporary directory");
     let options = || DevOptions { data: Some(data.path().to_owned()), ..DevOptions::default() };
     let other = Other::with(&world, options()).await;
-    let (name, here) = (world.name(), world.name());
+    let (name, here) = (world.name(), format!("{}-here", world.name()));
     write_secret(&world, "there", "value.yaml", &other.cluster.kubeconfig()).await;
     let image = world.push(&bundle("first")).await;
     world.apply(&name, spec(&world, &image, "there")).await;
@@ -410,7 +410,7 @@ async fn other_clusters_are_off_by_default_and_limited_in_number() {
     world.stop_controller().await;
     world.start_controller_with(client, |options| options.targets.most = 1);
     world.ready(&name).await;
-    let second = world.name();
+    let second = format!("{}-second", world.name());
     world.apply(&second, spec(&world, &image, "two")).await;
     let refused = waits(&world, &second, "TargetNotAllowed").await;
     assert!(refused.contains("uses 1 kubeconfigs already"), "{refused}");

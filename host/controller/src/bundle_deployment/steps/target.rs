@@ -43,7 +43,11 @@ pub(in super::super) async fn find(
         return Err(refusal);
     }
     let kubeconfig = read(installer, subject, &key, intent).await?;
-    let (target, info) = installer.targets.begin(&key, &kubeconfig).await?;
+    let in_use = || {
+        let all = installer.deployments.all();
+        all.iter().filter_map(|guarded| Key::of(guarded.0.as_ref().ok()?)).collect()
+    };
+    let (target, info) = installer.targets.begin(&key, &kubeconfig, in_use).await?;
     if let Some(problem) = differs(&name, &key, &target.uid, &recorded) {
         return Err(problem);
     }
