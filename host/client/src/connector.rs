@@ -112,7 +112,7 @@ fn configured<R>(mut connector: HttpConnector<R>) -> HttpConnector<R> {
     connector
 }
 
-/// Resolves names to those of their addresses that are not nearer than this: a name cannot have one address at a check and another one at
+/// Resolves names to their addresses that are not nearer than this: a name cannot have one address at a check and another one at
 /// the connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nearest(pub(crate) Reach);

@@ -33,7 +33,7 @@ const TIME: Duration = Duration::from_mins(2);
 const REQUEST: Duration = Duration::from_secs(30);
 /// How long a cluster that did not answer is not asked again.
 const PAUSE: Duration = Duration::from_secs(10);
-/// The bytes of the names of all kinds of one cluster. Those of a large cluster have some ten thousand.
+/// The bytes of the names of all kinds of one cluster. A large cluster has some ten thousand.
 const KINDS: usize = 4 << 20;
 /// How long a kubeconfig that no reconcile uses stays open.
 const UNUSED: Duration = Duration::from_mins(5);
@@ -248,7 +248,7 @@ impl Targets {
         let target = if target.uid == uid {
             Arc::clone(target)
         } else {
-            // What is remembered is about another cluster.
+            // The remembered objects are in another cluster.
             Arc::new(Target { uid, rollout: (self.rollout)(client.clone()) })
         };
         if let Some(info) = &known.info {

@@ -339,7 +339,7 @@ async fn a_kubeconfig_gives_its_author_nothing_but_the_permissions_of_its_user()
     assert_eq!(other.value("one").await, None);
     world.delete(&name).await;
 
-    // Objects that somebody else has there are not taken over.
+    // Objects of other owners there are not taken over.
     let mut theirs = ConfigMap::default();
     theirs.metadata.name = Some("one".to_owned());
     other.config_maps().create(&PostParams::default(), &theirs).await.expect("an object");

@@ -13,7 +13,7 @@ const WATCHED: usize = 5;
 pub(super) fn note(subject: &Subject, found: &Assessment, installer: &Arc<Installer>) {
     let (name, memory) = (subject.name(), &installer.memory);
     let problem = found.problem();
-    // What is granted in another cluster is not watched.
+    // Permissions in another cluster are not watched.
     let elsewhere = subject.is_elsewhere();
     memory.grants.note(&name, !elsewhere && problem.is_some_and(|problem| problem.needs_grant));
     let collisions = problem.map(|Problem { collisions, .. }| collisions.as_slice()).unwrap_or_default();

@@ -57,7 +57,7 @@ impl Subject {
         self.deployment.spec.kube_config.is_some() || self.record.state().target.is_some()
     }
 
-    /// What rolls its releases out. Without the other cluster, if there is one, that of this cluster, which refuses its objects.
+    /// What rolls its releases out. While the other cluster is unavailable, the rollout of this cluster, which refuses its objects.
     pub(super) fn rollout<'a>(&'a self, installer: &'a Installer) -> &'a Rollout {
         self.target.as_ref().map_or(&installer.rollout, |target| &target.rollout)
     }

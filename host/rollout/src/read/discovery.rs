@@ -18,7 +18,7 @@ use crate::pure::{desired::Served, error::ApiError};
 
 /// How long a document is cached.
 const TRUSTED: Duration = Duration::from_mins(10);
-/// The bytes of the names in one document, and in all of them that are cached: the API server may be hostile. Those of a large cluster have
+/// The bytes of the names in one document, and in all of them that are cached: the API server may be hostile. A large cluster has
 /// some ten thousand.
 const DOCUMENT: usize = 1 << 20;
 const DOCUMENTS: usize = 8 << 20;
