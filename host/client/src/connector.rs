@@ -23,7 +23,7 @@ use hyper_util::{
 use tokio::net::TcpStream;
 use tower::{BoxError, Service};
 
-use crate::target::NearServer;
+use crate::other_cluster::NearServer;
 
 /// How long a connection over HTTP/1.1 is idle before the kernel checks it.
 const TCP_KEEP_ALIVE: Duration = Duration::from_secs(30);

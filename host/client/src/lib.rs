@@ -31,9 +31,9 @@ mod fence;
 mod insistence;
 mod kinds;
 mod measured;
+mod other_cluster;
 mod pool;
 mod repeated;
-mod target;
 mod traced;
 mod transport;
 
@@ -46,6 +46,6 @@ pub use fence::{Fence, FenceKeeper, fenced};
 pub use insistence::insistent;
 pub use kinds::kinds;
 pub use measured::{Observer, RequestAttributes, measured};
+pub use other_cluster::{KUBECONFIG_BYTES, NearServer, TargetError, TargetRules, target};
 pub use pool::MAX_STREAMS;
-pub use target::{KUBECONFIG_BYTES, NearServer, TargetError, TargetRules, target};
 pub use traced::traced;
