@@ -1,9 +1,9 @@
 //! A cluster with a registry and a running controller.
 
-use std::{collections::BTreeMap, env, fmt::Debug, fs, os::unix::fs::symlink, path::Path};
+use std::{collections::BTreeMap, env, fmt::Debug, fs, os::unix::fs::symlink, path::Path, time::Duration};
 
 use chandler_api::BundleDeployment;
-use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings, Options};
+use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings, Options, TargetOptions};
 use chandler_devcluster::DevCluster;
 use chandler_devregistry::Registry;
 use chandler_permissions::AccountPolicy;
@@ -293,6 +293,7 @@ impl World {
             cache_directory: self.cache.path().to_path_buf(),
             allow_unsigned: true,
             decisions_from_config_maps: true,
+            targets: TargetOptions { most: 4, poll_interval: Duration::from_secs(1), allow_loopback: true },
             platform_resolution: self.platform(),
             cluster_operators: ClusterOperatorSettings {
                 mode: ClusterOperatorMode::None,

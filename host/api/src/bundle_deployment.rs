@@ -121,6 +121,31 @@ pub struct BundleDeploymentSpec {
     /// What happens to the objects when the BundleDeployment is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<Deletion>,
+    /// The cluster into which the controller installs the bundle: the cluster of a kubeconfig, with the permissions of its user. Default:
+    /// the cluster of the BundleDeployment. The administrator must allow other clusters (--target-clusters). It can be neither added nor
+    /// removed later, and the kubeconfig may change but must lead to the same cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kube_config: Option<KubeConfigReference>,
+}
+
+/// Where the kubeconfig of another cluster is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeConfigReference {
+    /// The Secret with the kubeconfig. It is read with the permissions that read valuesFrom, which are serviceAccount's if it is set.
+    pub secret_ref: KubeConfigSecret,
+}
+
+/// A Secret of the install namespace, and its key with a kubeconfig.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KubeConfigSecret {
+    /// The name of the Secret, in the install namespace.
+    #[schemars(regex(pattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"), length(max = 253))]
+    pub name: String,
+    /// The key with the kubeconfig. Default: value, or value.yaml if the Secret has no key value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[-._a-zA-Z0-9]+$"), length(min = 1, max = 253))]
+    pub key: Option<String>,
 }
 
 /// Checks before the controller writes anything to the cluster.

@@ -70,8 +70,8 @@ pub use alert::{
 pub use approval::{Approval, ChangeCause, PendingChange, ProvisionerChange};
 pub use bundle::{BundleCandidate, BundleDescription, BundleProperty, BundleWarning};
 pub use bundle_deployment::{
-    BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, Preflight, ProvisionerInUse, ReleaseInUse,
-    ServiceAccountReference,
+    BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, KubeConfigReference, KubeConfigSecret, Preflight,
+    ProvisionerInUse, ReleaseInUse, ServiceAccountReference,
 };
 pub use catalog::{Catalog, CatalogContents, CatalogSpec, CatalogStatus};
 pub use chandler_core::crd_upgrade::Policy as CrdUpgradeSafety;

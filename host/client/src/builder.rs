@@ -42,11 +42,25 @@ pub fn builder(config: Config) -> Result<ClientBuilder<Stack>, Error> {
 }
 
 /// [`builder`] with other times than the usual ones.
-pub fn with_keep_alive(mut config: Config, keep_alive: KeepAlive) -> Result<ClientBuilder<Stack>, Error> {
+pub fn with_keep_alive(config: Config, keep_alive: KeepAlive) -> Result<ClientBuilder<Stack>, Error> {
+    let connector = connector(&config)?;
+    stack(config, keep_alive, connector)
+}
+
+/// A client that connects with this connector, or through the proxy of the configuration.
+pub(crate) fn guarded(config: Config, guarded: Option<Connector>) -> Result<Client, Error> {
+    let connector = match guarded {
+        Some(guarded) => guarded,
+        None => connector(&config)?,
+    };
+    Ok(stack(config, KeepAlive::default(), connector)?.build())
+}
+
+fn stack(mut config: Config, keep_alive: KeepAlive, connector: Connector) -> Result<ClientBuilder<Stack>, Error> {
     if !config.headers.iter().any(|(name, _)| name == USER_AGENT) {
         config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
     }
-    let transport = transport(&config, keep_alive)?;
+    let transport = transport(&config, keep_alive, connector)?;
     let namespace = config.default_namespace.clone();
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
@@ -64,8 +78,7 @@ pub fn with_keep_alive(mut config: Config, keep_alive: KeepAlive) -> Result<Clie
     Ok(ClientBuilder::new(service.boxed(), namespace))
 }
 
-fn transport(config: &Config, keep_alive: KeepAlive) -> Result<Transport, Error> {
-    let connector = connector(config)?;
+fn transport(config: &Config, keep_alive: KeepAlive, connector: Connector) -> Result<Transport, Error> {
     let mut http1 = TimeoutConnector::new(config.rustls_https_connector_with_connector(connector.clone())?);
     http1.set_connect_timeout(config.connect_timeout);
     http1.set_read_timeout(config.read_timeout);

@@ -1,11 +1,13 @@
 //! Connects to the API server, directly or through a proxy.
 
 use std::{
+    net::SocketAddr,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
+use chandler_core::reach::{Reach, reach};
 use chandler_proxies::Proxy;
 use futures::{FutureExt as _, TryFutureExt as _, future::BoxFuture};
 use http::Uri;
@@ -13,12 +15,15 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::{
     client::legacy::connect::{
         HttpConnector,
+        dns::Name,
         proxy::{SocksV5, Tunnel},
     },
     rt::TokioIo,
 };
 use tokio::net::TcpStream;
 use tower::{BoxError, Service};
+
+use crate::other_cluster::NearServer;
 
 /// How long a connection over HTTP/1.1 is idle before the kernel checks it.
 const TCP_KEEP_ALIVE: Duration = Duration::from_secs(30);
@@ -37,6 +42,8 @@ pub(crate) struct Connector {
 #[derive(Clone)]
 enum Way {
     Direct(HttpConnector),
+    /// Only to addresses that are not too near.
+    Guarded(HttpConnector<Nearest>),
     /// `CONNECT` of HTTP.
     Tunnel(Tunnel<HttpConnector>),
     /// `CONNECT` over TLS.
@@ -56,6 +63,11 @@ struct ProxyFailed {
 impl Connector {
     pub(crate) fn direct() -> Self {
         Self { way: Way::Direct(tcp()), proxy: None }
+    }
+
+    /// Directly, to names with an address that is not nearer than this. The address of a literal is not checked here.
+    pub(crate) fn guarded(nearest: Nearest) -> Self {
+        Self { way: Way::Guarded(configured(HttpConnector::new_with_resolver(nearest))), proxy: None }
     }
 
     /// Through this proxy.
@@ -88,13 +100,43 @@ fn tunnel<C>(proxy: &Proxy, connector: C) -> Tunnel<C> {
 }
 
 fn tcp() -> HttpConnector {
-    let mut connector = HttpConnector::new();
+    configured(HttpConnector::new())
+}
+
+fn configured<R>(mut connector: HttpConnector<R>) -> HttpConnector<R> {
     connector.enforce_http(false);
     connector.set_nodelay(true);
     connector.set_keepalive(Some(TCP_KEEP_ALIVE));
     connector.set_keepalive_interval(Some(TCP_KEEP_ALIVE_INTERVAL));
     connector.set_keepalive_retries(Some(TCP_KEEP_ALIVE_RETRIES));
     connector
+}
+
+/// Resolves names to their addresses that are not nearer than this: a name cannot have one address at a check and another one at
+/// the connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nearest(pub(crate) Reach);
+
+impl Service<Name> for Nearest {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    // Not an `io::Error`, inside of which the cause is not found.
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let Self(nearest) = *self;
+        async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let exists = !found.is_empty();
+            let allowed: Vec<SocketAddr> = found.into_iter().filter(|address| reach(address.ip()) <= nearest).collect();
+            if exists && allowed.is_empty() { Err(NearServer.into()) } else { Ok(allowed.into_iter()) }
+        }
+        .boxed()
+    }
 }
 
 /// A proxy needs a port, and takes 443 if there is none.
@@ -118,6 +160,7 @@ impl Service<Uri> for Connector {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         match &mut self.way {
             Way::Direct(connector) => connector.poll_ready(cx).map_err(Into::into),
+            Way::Guarded(connector) => connector.poll_ready(cx).map_err(Into::into),
             Way::Tunnel(connector) => connector.poll_ready(cx).map_err(Into::into),
             Way::SecureTunnel(connector) => connector.poll_ready(cx).map_err(Into::into),
             Way::Socks(connector) => connector.poll_ready(cx).map_err(Into::into),
@@ -127,6 +170,7 @@ impl Service<Uri> for Connector {
     fn call(&mut self, server: Uri) -> Self::Future {
         let connecting: Self::Future = match &mut self.way {
             Way::Direct(connector) => connector.call(server).map_ok(MaybeHttpsStream::Http).err_into().boxed(),
+            Way::Guarded(connector) => connector.call(server).map_ok(MaybeHttpsStream::Http).err_into().boxed(),
             Way::Tunnel(connector) => {
                 connector.call(with_port(server)).map_ok(MaybeHttpsStream::Http).err_into().boxed()
             }

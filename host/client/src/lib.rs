@@ -16,10 +16,13 @@
 //! - `repeated`: notes the answers after which the client sends a request again.
 //! - [`insistent`]: sends a write again that met another one.
 //! - [`kinds`](fn@kinds): the kinds that an API server serves.
+//! - [`target`](fn@target): from an untrusted kubeconfig to a client of another cluster.
+//! - [`bounded`](fn@bounded): bounds what an untrusted server may answer.
 //! - `body`: the body of a response, whose end frees a stream.
 
 mod availability;
 mod body;
+mod bounded;
 mod builder;
 mod configuration;
 mod connection;
@@ -28,12 +31,14 @@ mod fence;
 mod insistence;
 mod kinds;
 mod measured;
+mod other_cluster;
 mod pool;
 mod repeated;
 mod traced;
 mod transport;
 
 pub use availability::{Availability, monitored};
+pub use bounded::{Allowance, AllowanceSpent, bounded};
 pub use builder::{Stack, builder, client, with_keep_alive};
 pub use configuration::{ConfigurationError, configuration, of_environment};
 pub use connection::KeepAlive;
@@ -41,5 +46,6 @@ pub use fence::{Fence, FenceKeeper, fenced};
 pub use insistence::insistent;
 pub use kinds::kinds;
 pub use measured::{Observer, RequestAttributes, measured};
+pub use other_cluster::{KUBECONFIG_BYTES, NearServer, TargetError, TargetRules, target};
 pub use pool::MAX_STREAMS;
 pub use traced::traced;

@@ -70,11 +70,11 @@ use self::{
         approve::{self, Approved},
         choose, finalize, report, restored,
         rollout::{self, RolledOut},
-        running,
+        running, target,
     },
     subject::Subject,
 };
-use crate::deployments::Guarded;
+use crate::{deployments::Guarded, targets::Key};
 
 /// A reconcile that could not be finished. [`failure`] decides which of these the status reports.
 #[derive(Debug, thiserror::Error)]
@@ -118,6 +118,13 @@ async fn reconcile(name: &str, installer: &Arc<Installer>) -> Result<Action, Rec
     });
     // It is gone, or the runtime reports that it cannot be decoded.
     let Some(requester) = requester else { return Ok(Action::await_change()) };
+    // A cluster that answers slowly delays neither this cluster nor another one: it has one reconcile at a time, and its own slots.
+    let other = installer.deployments.guarded(name).and_then(|guarded| Key::of(guarded.0.as_ref().ok()?));
+    let _turn = match &other {
+        Some(key) => Some(installer.targets.turn(key).await),
+        None => None,
+    };
+    let slots = if other.is_some() { &installer.targets.slots } else { &installer.slots };
     let work = |slot: Arc<Slot>| async move {
         // The object may have changed, or gone, while the reconcile waited for the slot.
         match installer.deployments.guarded(name) {
@@ -126,7 +133,7 @@ async fn reconcile(name: &str, installer: &Arc<Installer>) -> Result<Action, Rec
         }
     };
     let bytes = installer.memory.sizes.of(name);
-    installer.slots.within(requester, bytes, work).await.unwrap_or_else(|| Ok(Action::await_change()))
+    slots.within(requester, bytes, work).await.unwrap_or_else(|| Ok(Action::await_change()))
 }
 
 async fn reconcile_in_slot(
@@ -164,12 +171,30 @@ async fn reconcile_deployment(
     let installs = intent == Intent::Deploy && account(deployment, &installer.cluster.options.accounts).is_ok();
     let finalize = installer.finalize();
     let is_kept = matches!(intent, Intent::Deploy | Intent::Suspend);
-    let awaits = is_kept && restored::awaits_record(&installer.restored(), deployment).await;
+    let awaits = is_kept && restored::awaits_record(&installer.restored(&installer.rollout), deployment).await;
     let record = finalize::open_record(&finalize, deployment, installs && !awaits).await?;
     let mut subject = Subject::new(deployment.clone(), record, began, installer.preparer.grants.asker(deployment))
         .with_approved_upgrades(installer.approvals.upgrades(deployment));
-    if is_kept && let Some(found) = restored::wait(&installer.restored(), &subject, awaits).await {
-        return finish(&mut subject, &found, installer).await;
+    let needs_target = match intent {
+        Intent::Ignore | Intent::RemoveFinalizer => false,
+        // Without an object nothing has to be deleted.
+        Intent::TearDown => !orphans && !subject.record.state().holdings.is_empty(),
+        Intent::Suspend | Intent::Deploy => true,
+    };
+    if needs_target {
+        match target::find(installer, &subject, intent).await {
+            Ok(target) => subject.target = target,
+            Err(problem) => {
+                let found = target::unavailable(&subject, intent, problem);
+                return finish(&mut subject, &found, installer).await;
+            }
+        }
+    }
+    if is_kept {
+        let found = restored::wait(&installer.restored(subject.rollout(installer)), &subject, awaits).await;
+        if let Some(found) = found {
+            return finish(&mut subject, &found, installer).await;
+        }
     }
     let found = match intent {
         Intent::Ignore => return Ok(Action::await_change()),
@@ -179,10 +204,12 @@ async fn reconcile_deployment(
         Intent::TearDown if orphans => {
             return finalize::remove_finalizer(&finalize, &subject, finalize::Objects::Orphaned).await;
         }
-        Intent::TearDown => match finalize::tear_down(&finalize, &subject).await {
-            Some(found) => found,
-            None => return finalize::remove_finalizer(&finalize, &subject, finalize::Objects::Deleted).await,
-        },
+        Intent::TearDown => {
+            match finalize::tear_down(&installer.finalize_with(subject.rollout(installer)), &subject).await {
+                Some(found) => found,
+                None => return finalize::remove_finalizer(&finalize, &subject, finalize::Objects::Deleted).await,
+            }
+        }
         Intent::Suspend => {
             let running = look_after(&subject, slot, installer).await;
             Assessment::early(ReconcileOutcome::Suspended).with_running(running)
@@ -232,7 +259,12 @@ async fn finish(
     if let Some(left) = found.retry_in {
         return Ok(report::action(Some(left), found));
     }
-    let pause = report::next(&installer.schedule(), &subject.deployment, found);
+    let mut pause = report::next(&installer.schedule(), &subject.deployment, found);
+    if subject.is_elsewhere() {
+        // Nothing there is watched.
+        let interval = installer.cluster.options.targets.poll_interval;
+        pause = Some(pause.map_or(interval, |pause| pause.min(interval)));
+    }
     installer.memory.failed.note(&name, subject.began, revisions::requested(&subject.deployment), pause, found);
     Ok(report::action(pause, found))
 }
@@ -274,14 +306,14 @@ async fn select(subject: &Subject, slot: &Slot, installer: &Arc<Installer>) -> R
     let chosen = choose::choose(&prepare, subject).await;
     metrics.stepped(Step::Choose, began.elapsed());
     let (chosen, began) = (chosen?, Instant::now());
-    let approved = approve::approve(&installer.approve(), &prepare, subject, chosen).await;
+    let approved = approve::approve(&installer.approve(subject), &prepare, subject, chosen).await;
     metrics.stepped(Step::Approve, began.elapsed());
     Ok(approved?)
 }
 
 /// Looks after the release that runs.
 async fn look_after(subject: &Subject, slot: &Slot, installer: &Arc<Installer>) -> Option<Running> {
-    let (prepare, rollout) = (installer.prepare(slot), installer.roll_out(slot));
+    let (prepare, rollout) = (installer.prepare(slot), installer.roll_out(subject, slot));
     Box::pin(running::look_after(&prepare, rollout, subject)).await
 }
 
@@ -315,7 +347,7 @@ async fn bring(
     }
     let began = Instant::now();
     let rolled_out = tokio::select! {
-        rolled_out = rollout::roll_out(installer.roll_out(slot), subject, approved, route) => Ok(rolled_out),
+        rolled_out = rollout::roll_out(installer.roll_out(subject, slot), subject, approved, route) => Ok(rolled_out),
         () = installer.generations.newer_than(&subject.deployment) => Err(Superseded),
     };
     installer.cluster.metrics.stepped(Step::RollOut, began.elapsed());

@@ -31,6 +31,7 @@ pub(crate) async fn run(installer: &Installer, catalogs: &CatalogStates) {
         content(installer, catalogs).await;
         releases(installer).await;
         records(installer).await;
+        installer.targets.close_unused();
     }
 }
 

@@ -32,6 +32,7 @@
 //! | `problem` | why a step failed, as the status reports it |
 //! | `collisions` | watches of the objects of other owners that are in the way |
 //! | `grants` | permissions, accounts and namespaces that users add |
+//! | `targets` | the other clusters that bundles are installed into |
 //! | `registries` | registries that do not answer, and the BundleDeployments that wait for them |
 //! | `mirror_sets` | mirrors that the cluster sets |
 //! | `monitoring` | what probes and scrapes learn of this controller |
@@ -74,6 +75,7 @@ pub mod run;
 mod sealed_files;
 mod signals;
 mod status;
+mod targets;
 mod tls_profile;
 mod values;
 
@@ -84,5 +86,5 @@ pub use chandler_runtime::{Election, ElectionError, Timing, WatchSelector};
 pub use chandler_serve::{Options as ContentOptions, ServiceOptions};
 pub use cluster_operator::{ClusterOperatorMode, ClusterOperatorSettings};
 pub use mirror_sets::{MirrorSets, UnknownMirrorSets};
-pub use options::{Options, PlatformPackages};
+pub use options::{Options, PlatformPackages, TargetOptions};
 pub use run::{ControllerError, run};

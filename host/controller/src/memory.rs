@@ -18,6 +18,7 @@ use crate::{
     contents::Contents,
     grants::Grants,
     registries::Registries,
+    targets::TargetInfo,
     values::ValuesWatches,
 };
 
@@ -56,6 +57,8 @@ pub(crate) struct Memory {
     pub(crate) values: ValuesWatches,
     /// Their content.
     pub(crate) contents: Contents,
+    /// The facts about the other clusters that bundles are installed into.
+    pub(crate) target_info: TargetInfo,
 }
 
 impl Memory {
@@ -74,6 +77,7 @@ impl Memory {
         self.collisions.end(name);
         self.values.forget(name);
         self.contents.forget(name);
+        self.target_info.forget(name);
         self.try_again(name);
     }
 

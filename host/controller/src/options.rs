@@ -119,6 +119,8 @@ pub struct Options {
     pub platform_packages: PlatformPackages,
     /// The ClusterOperators that report PlatformOperators and the controller, if the cluster serves the kind.
     pub cluster_operators: ClusterOperatorSettings,
+    /// Whether and how bundles are installed into other clusters.
+    pub targets: TargetOptions,
     /// The upper bounds of the limits that a class sets for one call of its provisioner.
     pub ceiling: Limits,
 }
@@ -172,8 +174,27 @@ impl Default for Options {
             platform_account: None,
             platform_packages: PlatformPackages::default(),
             cluster_operators: ClusterOperatorSettings::default(),
+            targets: TargetOptions::default(),
             ceiling: Limits::default(),
         }
+    }
+}
+
+/// Whether and how bundles are installed into other clusters (`spec.kubeConfig`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetOptions {
+    /// The maximum number of kubeconfigs in use. Default 0: bundles are installed into this cluster only. Each may take 32 MiB of memory for
+    /// the answers of its cluster.
+    pub most: u16,
+    /// How often objects in another cluster are compared with their release: they are not watched. Default one minute.
+    pub poll_interval: Duration,
+    /// Whether a kubeconfig may name a server on this machine (loopback), as in tests. Default no.
+    pub allow_loopback: bool,
+}
+
+impl Default for TargetOptions {
+    fn default() -> Self {
+        Self { most: 0, poll_interval: Duration::from_mins(1), allow_loopback: false }
     }
 }
 

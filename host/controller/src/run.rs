@@ -18,8 +18,8 @@ use chandler_records::{RecordError, Records};
 use chandler_releases::Releases;
 use chandler_rollout::{PARENT_MARKS, Rollout, informers, readable};
 use chandler_runtime::{
-    Backoff, Capacity, ClusterInfoWatch, ElectionError, Events, GenerationTracker, Metrics, Reflector, Shutdown, Slots,
-    is_momentary, leadership, patiently, probe, while_leader,
+    Backoff, Capacity, ClusterInfoWatch, ElectionError, Events, GenerationTracker, Metrics, OwnWrites, Reflector,
+    Shutdown, Slots, is_momentary, leadership, patiently, probe, while_leader,
 };
 use chandler_serve::{Listener, ReceiverListener, ServeError, Served};
 use chandler_source::{Sources, SystemNamespace};
@@ -58,6 +58,7 @@ use crate::{
     registries,
     resolution::{ResolutionStates, Resolutions, Sets},
     signals::{Signal, Signals},
+    targets::Targets,
     tls_profile::TlsProfile,
 };
 
@@ -466,6 +467,7 @@ fn serve(
 async fn close_slots(installer: &Installer, shutdown: Shutdown) {
     shutdown.await;
     installer.slots.close();
+    installer.targets.slots.close();
     std::future::pending::<()>().await;
 }
 
@@ -513,17 +515,28 @@ pub(crate) fn pulls(cluster: &Cluster) -> Result<Pulls, ControllerError> {
     Ok(Pulls { components, catalog_sources })
 }
 
+/// How many objects of another cluster are remembered that match their release although they look different.
+const REMEMBERED_ELSEWHERE: usize = 5_000;
+
+/// A rollout whose writes to BundleDeployments count as the controller's own.
+fn noting(rollout: Rollout, own_writes: OwnWrites<BundleDeployment>) -> Rollout {
+    rollout.notifying_of_parents(move |parent| match BundleDeployment::deserialize(parent) {
+        Ok(deployment) => own_writes.marks(deployment, PARENT_MARKS, TEARDOWN_FINALIZER),
+        Err(error) => tracing::debug!(%error, "the response to the write of a BundleDeployment cannot be decoded"),
+    })
+}
+
 fn installer(preparer: Arc<Preparer>, approvals: Approvals, deployments: &Reflector<BundleDeployment>) -> Installer {
     let Cluster { client, availability, options, .. } = preparer.cluster.as_ref();
     let own_writes = deployments.own_writes();
-    let written = own_writes.clone();
-    let rollout =
+    let settings =
         chandler_rollout::Options { installation: installation(options), ..chandler_rollout::Options::default() };
-    let rollout = Rollout::new(client.clone(), rollout).notifying_of_parents(move |parent| {
-        match BundleDeployment::deserialize(parent) {
-            Ok(deployment) => written.marks(deployment, PARENT_MARKS, TEARDOWN_FINALIZER),
-            Err(error) => tracing::debug!(%error, "the response to the write of a BundleDeployment cannot be decoded"),
-        }
+    let rollout = noting(Rollout::new(client.clone(), settings.clone()), own_writes.clone());
+    let targets = Targets::new(client.clone(), options.targets, options.cluster_poll_interval, {
+        let (home, own_writes) = (client.clone(), own_writes.clone());
+        // An owner has fewer objects that are written in two notations than the cluster.
+        let settings = chandler_rollout::Options { remembered: REMEMBERED_ELSEWHERE, ..settings };
+        move |other| noting(Rollout::new(other, settings.clone()).for_owners_of(home.clone()), own_writes.clone())
     });
     let watching =
         chandler_informers::Options { availability: availability.clone(), ..chandler_informers::Options::default() };
@@ -534,6 +547,7 @@ fn installer(preparer: Arc<Preparer>, approvals: Approvals, deployments: &Reflec
     Installer {
         approvals,
         rollout: rollout.with_informers(&informers),
+        targets,
         informers,
         preparations: Preparations::default(),
         generations: GenerationTracker::default(),

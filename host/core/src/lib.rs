@@ -21,6 +21,7 @@
 //! | [`order`] | the order of kinds inside a stage |
 //! | [`pattern`] | names with `*` in them |
 //! | [`pointer`](mod@pointer) | the names in JSON pointers |
+//! | [`reach`] | how near an address is to this machine |
 //! | [`reason`] | reasons of conditions |
 //! | [`remedy`] | how a condition ends: by a retry, or by whose action |
 //! | [`release`] | the objects that a provisioner rendered from a bundle |
@@ -44,6 +45,7 @@ pub mod object;
 pub mod order;
 pub mod pattern;
 pub mod pointer;
+pub mod reach;
 pub mod reason;
 pub mod release;
 pub mod remedy;

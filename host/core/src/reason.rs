@@ -189,6 +189,14 @@ reasons! {
         PermissionsMissing => Requirement,
         /// The release contains objects of the Chandler installation.
         ReservedObjects => User,
+        /// The controller does not install into other clusters, or not into so many of them.
+        TargetNotAllowed => Administrator,
+        /// The kubeconfig that spec.kubeConfig names does not exist, or is not one that the controller uses.
+        InvalidKubeConfig => Requirement,
+        /// The cluster of spec.kubeConfig does not answer, or refuses the credentials.
+        TargetUnavailable => TimeOrAction,
+        /// The kubeconfig leads to another cluster than the one into which the release was installed.
+        TargetChanged => User,
     }
     [ProvisionerClass] {
         /// The image is known by digest.

@@ -139,6 +139,8 @@ pub enum ReconcileOutcome {
     FinalizersNotWritten(Problem),
     /// The record of the BundleDeployment cannot be read or written.
     RecordUnavailable(Problem),
+    /// Its objects are, or will be, in another cluster, which is not known or does not answer.
+    TargetUnavailable(Problem),
     /// It was restored from a backup, and some of its objects were not, or not yet.
     RestoreIncomplete(Problem),
     /// No provisioner can render the content.
@@ -181,6 +183,7 @@ impl ReconcileOutcome {
             Self::FinalizersNotWritten(problem)
             | Self::RecordUnavailable(problem)
             | Self::RestoreIncomplete(problem)
+            | Self::TargetUnavailable(problem)
             | Self::ProvisionerUnavailable(problem)
             | Self::UnpackFailed(problem)
             | Self::RenderFailed(problem)

@@ -4,7 +4,7 @@ use chandler_api::{
     AdoptedObject, BundleDeployment, CollisionProtection, CrdDeletion, Deletion, DeletionPolicy, ImmutableAction,
     OnImmutable,
 };
-use chandler_permissions::AccountPolicy;
+use chandler_permissions::{Account, AccountPolicy};
 use chandler_rollout::{CrdPolicy, ObjectId, Owner};
 
 use super::{account, spec_error::SpecError};
@@ -16,6 +16,7 @@ pub fn owner_of(deployment: &BundleDeployment, install_namespace: &str) -> Optio
     let preflight = spec.preflight.as_ref();
     let crd_upgrades = preflight.and_then(|preflight| preflight.crd_upgrade_safety.clone()).unwrap_or_default();
     let owner = Owner::of(deployment, install_namespace)?;
+    let owner = if spec.kube_config.is_some() { owner.in_another_cluster() } else { owner };
     Some(
         owner
             .with_crd_upgrades(crd_upgrades)
@@ -32,13 +33,19 @@ pub fn owner(
     install_namespace: &str,
     policy: &AccountPolicy,
 ) -> Result<Owner, SpecError> {
-    Ok(stored(deployment, install_namespace)?.on_behalf_of(account::account(deployment, policy)?))
+    let account = account::account(deployment, policy)?;
+    Ok(on_behalf_of(stored(deployment, install_namespace)?, account))
 }
 
 /// The same owner, with objects that are about to be deleted.
 pub fn owner_at_deletion(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<Owner, SpecError> {
     let owner = stored(deployment, &deployment.spec.install_namespace)?;
-    Ok(owner.on_behalf_of(account::account_for_deletion(deployment, policy)))
+    Ok(on_behalf_of(owner, account::account_for_deletion(deployment, policy)))
+}
+
+/// In another cluster the user of the kubeconfig acts; the account only reads it.
+fn on_behalf_of(owner: Owner, account: Option<Account>) -> Owner {
+    if owner.elsewhere { owner } else { owner.on_behalf_of(account) }
 }
 
 fn stored(deployment: &BundleDeployment, install_namespace: &str) -> Result<Owner, SpecError> {

@@ -50,6 +50,7 @@ pub fn derive(deployment: &BundleDeployment, found: &Assessment, now: Timestamp)
         ReconcileOutcome::FinalizersNotWritten(problem)
         | ReconcileOutcome::RecordUnavailable(problem)
         | ReconcileOutcome::RestoreIncomplete(problem)
+        | ReconcileOutcome::TargetUnavailable(problem)
         | ReconcileOutcome::ProvisionerUnavailable(problem)
         | ReconcileOutcome::DeletionFailed(problem) => draft.blocked(problem),
         ReconcileOutcome::UnpackFailed(problem) => draft.not_unpacked(problem),

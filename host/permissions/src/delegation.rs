@@ -259,6 +259,8 @@ fn of_bundle_deployment(spec: &BundleDeploymentSpec, installation: &Installation
         collision_protection: _,
         adopt: _,
         deletion: _,
+        // The Secret is read with the permissions of the account too, and nothing is written to the other cluster but with its credentials.
+        kube_config: _,
     } = spec;
     let references = source.references().into_iter().filter_map(|reference| reads(reference, installation));
     installs(service_account.as_ref(), install_namespace, installation).into_iter().chain(references).collect()

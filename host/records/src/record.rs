@@ -265,6 +265,25 @@ impl Record {
         }
     }
 
+    /// Records the cluster that gets the objects, before anything is written there: a record that is not stored is stored with its first
+    /// intent.
+    ///
+    /// # Errors
+    /// The record cannot be written.
+    pub async fn note_target(&self, target: &str) -> Result<(), RecordError> {
+        let noted = |state: &State| State { target: Some(target.to_owned()), ..state.clone() };
+        if self.state().target.as_deref() == Some(target) {
+            return Ok(());
+        }
+        if self.is_stored() {
+            return self.change(noted).await;
+        }
+        let mut known = self.known();
+        let state = noted(&known.state);
+        known.set(state);
+        Ok(())
+    }
+
     /// Whether its Secret exists.
     pub fn is_stored(&self) -> bool {
         self.known().version.is_some()

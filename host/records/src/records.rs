@@ -141,6 +141,7 @@ impl Records {
             Some((earlier, version)) => {
                 let state = State {
                     account: None,
+                    target: None,
                     history: Vec::new(),
                     holdings: earlier.holdings.clone().succeeded_by(uid, seal),
                     ..earlier.clone()

@@ -16,6 +16,9 @@ pub struct State {
     /// The ServiceAccount on whose behalf it was installed last, as `NAMESPACE/NAME`; none for the permissions of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
+    /// The cluster that holds its objects, by the UID of the namespace kube-system; none for the cluster of the BundleDeployment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// The objects that it created or adopted.
     pub holdings: Holdings,
     /// Its revisions, oldest first.
@@ -29,7 +32,14 @@ pub struct State {
 impl State {
     /// The state of a BundleDeployment without a history.
     pub fn new(name: impl Into<String>, holdings: Holdings) -> Self {
-        Self { name: name.into(), account: None, holdings, history: Vec::new(), releases: BTreeMap::new() }
+        Self {
+            name: name.into(),
+            account: None,
+            target: None,
+            holdings,
+            history: Vec::new(),
+            releases: BTreeMap::new(),
+        }
     }
 
     /// The number of the newest revision; 0 if there is none.

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
-    client::{cluster::Cluster, recent_answers::RecentAnswers},
+    client::{account, cluster::Cluster, recent_answers::RecentAnswers},
     pure::{
         causes::Causes,
         deletion_plan::DeletionPlan,
@@ -55,6 +55,8 @@ impl Default for Options {
 /// Rolls releases out to an API server. One instance serves all owners; its memory only saves requests.
 pub struct Rollout {
     cluster: Cluster,
+    /// The cluster of the owners, if it is not the cluster of their objects.
+    home: Option<Cluster>,
     discovery: Discovery,
     /// What was asked about ServiceAccounts and namespaces some seconds ago.
     recent: RecentAnswers,
@@ -78,6 +80,7 @@ impl Rollout {
     pub fn new(client: Client, options: Options) -> Self {
         Self {
             cluster: Cluster::new(client.clone()),
+            home: None,
             discovery: Discovery::new(client),
             recent: RecentAnswers::default(),
             comparisons: Comparisons::new(options.remembered),
@@ -95,6 +98,38 @@ impl Rollout {
         Self { cluster: self.cluster.with_informers(informers), ..self }
     }
 
+    /// Reads and writes the owners themselves with this client: they are in another cluster than their objects. Their
+    /// [`Owner::elsewhere`](crate::Owner) must be set.
+    #[must_use]
+    pub fn for_owners_of(self, home: Client) -> Self {
+        Self { home: Some(Cluster::new(home)), ..self }
+    }
+
+    /// The cluster of the owners.
+    fn home(&self) -> &Cluster {
+        self.home.as_ref().unwrap_or(&self.cluster)
+    }
+
+    /// The client for the objects of an owner. An owner of another cluster than the objects is refused here unless it says so, and the other
+    /// way round: objects would get references that the garbage collector misunderstands, or lack them.
+    async fn actor(&self, owner: &Owner) -> Result<Cluster, RolloutError> {
+        self.check_cluster(owner)?;
+        account::actor(&self.cluster, &self.recent, owner).await
+    }
+
+    /// Like [`actor`](Self::actor), for a deletion.
+    async fn actor_now(&self, owner: &Owner) -> Result<Cluster, RolloutError> {
+        self.check_cluster(owner)?;
+        account::actor_now(&self.cluster, owner).await
+    }
+
+    fn check_cluster(&self, owner: &Owner) -> Result<(), RolloutError> {
+        if owner.elsewhere == self.home.is_some() {
+            return Ok(());
+        }
+        Err(RolloutError::WrongCluster(format!("{} {}", owner.kind, owner.name)))
+    }
+
     /// Calls a function for each owner that a rollout wrote, with the object as the API server returned it. A rollout writes labels
     /// and annotations with the prefix [`PARENT_MARKS`](crate::PARENT_MARKS).
     #[must_use]
@@ -105,7 +140,7 @@ impl Rollout {
 
     /// The parent of the owner's ApplySet; null if the owner does not exist.
     async fn parent_or_null(&self, owner: &Owner) -> Result<Value, RolloutError> {
-        match parent::parent_of(&self.cluster, &self.parents, owner).await {
+        match parent::parent_of(self.home(), &self.parents, owner).await {
             Err(RolloutError::OwnerGone(_)) => Ok(Value::Null),
             parent => parent,
         }

@@ -405,7 +405,7 @@ fn merge_patch(live: &Value, edited: &Value) -> Value {
 async fn random_edits_of_built_in_kinds_are_drift_if_an_apply_would_revert_them() {
     let harness = harness().await;
     let kinds = kinds::built_in(&harness.world.client).await;
-    try_all(harness, &kinds).await;
+    Box::pin(try_all(harness, &kinds)).await;
 }
 
 #[tokio::test]
@@ -414,6 +414,6 @@ async fn random_edits_of_custom_resources_are_drift_if_an_apply_would_revert_the
     let mut harness = harness().await;
     let (kinds, names) = kinds::custom(&harness.world, &corpus, &mut harness.random).await;
     let client = harness.world.client.clone();
-    try_all(harness, &kinds).await;
+    Box::pin(try_all(harness, &kinds)).await;
     kinds::remove(&client, &names).await;
 }

@@ -72,6 +72,7 @@ mod odd_manifests;
 mod olm_catalogs;
 mod openshift_suite;
 mod orphan_race;
+mod other_clusters;
 mod ownership;
 mod permissions;
 mod placement;

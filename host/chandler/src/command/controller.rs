@@ -5,7 +5,7 @@ use std::{net::IpAddr, path::PathBuf, pin::pin, time::Duration};
 use chandler_api::OlmCatalogs;
 use chandler_controller::{
     ClusterOperatorMode, ClusterOperatorNames, ClusterOperatorSettings, ControllerError, Election, ElectionError,
-    MirrorSets, Options, PlatformPackages, WatchSelector,
+    MirrorSets, Options, PlatformPackages, TargetOptions, WatchSelector,
     options::{INSTALLATIONS_NAMESPACE, LEASE, lease_name},
 };
 use chandler_engine::CONTRACT_VERSIONS;
@@ -160,6 +160,21 @@ pub struct Controller {
     /// Maximum number of concurrent reconciles of BundleDeployments
     #[arg(long, value_name = "NUMBER", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub concurrency: u16,
+
+    /// Maximum number of kubeconfigs with which bundles are installed into other clusters (spec.kubeConfig); 0 allows no other cluster
+    ///
+    /// Users who may write BundleDeployments and read Secrets in their namespace then make the controller connect to the servers of their
+    /// kubeconfigs, from its network position. Each kubeconfig may take 32 MiB of memory.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=256))]
+    pub target_clusters: u16,
+
+    /// Interval at which objects in other clusters are compared with their bundles: they are not watched
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = values::duration)]
+    pub target_poll_interval: Duration,
+
+    /// Allow kubeconfigs in spec.kubeConfig whose server is on this machine, for tests
+    #[arg(long)]
+    pub allow_loopback_targets: bool,
 
     /// Interval at which image tags are resolved again
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = values::duration)]
@@ -333,6 +348,11 @@ impl Controller {
             catalogs_from: self.catalogs_from.clone(),
             pull_secrets_of: self.pull_secrets_of.clone(),
             concurrency: self.concurrency,
+            targets: TargetOptions {
+                most: self.target_clusters,
+                poll_interval: self.target_poll_interval,
+                allow_loopback: self.allow_loopback_targets,
+            },
             image_poll_interval: self.image_poll_interval,
             restore_wait: self.restore_wait,
             cluster_poll_interval: self.cluster_poll_interval,

@@ -236,6 +236,12 @@ impl Rbac {
     ) -> Result<(), CommandError> {
         let name = deployment.name_any();
         let spec = &deployment.spec;
+        if spec.kube_config.is_some() {
+            return Err(CommandError::failed(format!(
+                "BundleDeployment {name} is installed into another cluster with the permissions of the user of its kubeconfig (spec.kubeConfig)"
+            ))
+            .hint(format!("`chandler rbac {name}` prints what ServiceAccount {account} lacks to read the kubeconfig and the values")));
+        }
         let resolved = deployment.status.as_ref().and_then(|status| status.resolved_source.as_ref());
         let source = resolved.into_iter().chain([&spec.source]).filter_map(|source| Source::parse(source).ok());
         let source = source.into_iter().find(|source| source.location().is_some());

@@ -105,9 +105,17 @@ pub async fn user_name(client: &Client) -> Result<String, CommandError> {
     user.ok_or_else(failed)
 }
 
+/// Why the objects of a BundleDeployment are not read.
+pub(super) const ELSEWHERE: &str =
+    "all objects: they are in another cluster (spec.kubeConfig), whose kubeconfig this command does not use";
+
 /// Reads the objects of a BundleDeployment with their health.
 pub async fn members(client: &Client, deployment: &BundleDeployment) -> Members {
     let mut members = Members::default();
+    if deployment.spec.kube_config.is_some() {
+        members.unreadable.push(ELSEWHERE.to_owned());
+        return members;
+    }
     let Some(id) = deployment.labels().get(ID) else {
         return members;
     };

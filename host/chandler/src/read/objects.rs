@@ -8,7 +8,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::cluster::{GROUP_KINDS, ID, PAGE, PART_OF, cause, group_kind, group_kinds};
+use super::cluster::{ELSEWHERE, GROUP_KINDS, ID, PAGE, PART_OF, cause, group_kind, group_kinds};
 
 /// The objects, and the kinds that could not be read.
 #[derive(Debug, Default)]
@@ -22,6 +22,10 @@ pub struct LiveObjects {
 /// Reads the members of the ApplySet of a BundleDeployment.
 pub async fn live(client: &Client, deployment: &BundleDeployment) -> LiveObjects {
     let mut live = LiveObjects::default();
+    if deployment.spec.kube_config.is_some() {
+        live.unreadable.push(ELSEWHERE.to_owned());
+        return live;
+    }
     let Some(id) = deployment.labels().get(ID) else { return live };
     for (group, kinds) in group_kinds(deployment.annotations().get(GROUP_KINDS).map_or("", String::as_str)) {
         let served = match discovery::oneshot::group(client, group).await {

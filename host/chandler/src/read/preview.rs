@@ -69,6 +69,18 @@ pub async fn rollout_as_account(
     Ok((rollout(client, Some(deployment), (&name, namespace), release).await?, why))
 }
 
+/// Refuses a BundleDeployment whose objects are in another cluster: this one has none of them, and may have others of their names.
+fn refuse_elsewhere(deployment: &BundleDeployment) -> Result<(), CommandError> {
+    if deployment.spec.kube_config.is_none() {
+        return Ok(());
+    }
+    let name = deployment.name_any();
+    Err(CommandError::failed(format!(
+        "BundleDeployment {name} is installed into another cluster (spec.kubeConfig), and this command compares with the current one only"
+    ))
+    .hint(format!("with `spec.approval: Manual` the controller previews each change there: `chandler status {name}`")))
+}
+
 /// The preview, or why it cannot be made. The outer error is about the request itself.
 async fn previewed(
     client: Client,
@@ -77,6 +89,7 @@ async fn previewed(
     release: &Release,
     account: Option<Account>,
 ) -> Result<Result<Preview, RolloutError>, CommandError> {
+    refuse_elsewhere(planned)?;
     let name = planned.name_any();
     let ignored = drift::ignored_fields(&planned.spec).map_err(|error| CommandError::failed(error.to_string()))?;
     let approvals = Api::<ChangeApproval>::all(client.clone()).list(&ListParams::default()).await;
@@ -106,6 +119,7 @@ pub async fn adoptees(
     deployment: &BundleDeployment,
     release: &Release,
 ) -> Result<Vec<Adoptee>, CommandError> {
+    refuse_elsewhere(deployment)?;
     let owner = owner(deployment, &deployment.spec.install_namespace)?;
     Rollout::new(client, Options::default()).adoptees(&owner, release).await.map_err(|error| {
         CommandError::failed(format!("failed to compare {} with the cluster", deployment.name_any())).because(&error)
@@ -126,6 +140,8 @@ pub async fn deletion(
     deployment: &BundleDeployment,
     options: Deletion,
 ) -> Result<DeletionPreview, CommandError> {
+    refuse_elsewhere(deployment)
+        .map_err(|error| error.hint("`kubectl delete bundledeployment` deletes it without a preview"))?;
     let mut planned = deployment.clone();
     planned.spec.deletion = Some(options);
     let owner = owner(&planned, &planned.spec.install_namespace)?;

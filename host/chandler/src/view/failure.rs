@@ -89,6 +89,8 @@ impl FailureKind {
             | Reason::ReservedObjects
             | Reason::ServiceAccountNotGranted
             | Reason::ServiceAccountRequired
+            | Reason::TargetChanged
+            | Reason::TargetNotAllowed
             | Reason::UnsafeCRDUpgrade => Self::Refused,
             _ => Self::Failed,
         }

@@ -13,11 +13,13 @@ const WATCHED: usize = 5;
 pub(super) fn note(subject: &Subject, found: &Assessment, installer: &Arc<Installer>) {
     let (name, memory) = (subject.name(), &installer.memory);
     let problem = found.problem();
-    memory.grants.note(&name, problem.is_some_and(|problem| problem.needs_grant));
+    // Permissions in another cluster are not watched.
+    let elsewhere = subject.is_elsewhere();
+    memory.grants.note(&name, !elsewhere && problem.is_some_and(|problem| problem.needs_grant));
     let collisions = problem.map(|Problem { collisions, .. }| collisions.as_slice()).unwrap_or_default();
     let owner =
         found.candidate().and_then(|candidate| subject.owner(candidate, &installer.cluster.options.accounts).ok());
-    let Some(owner) = owner.filter(|_| !collisions.is_empty()) else {
+    let Some(owner) = owner.filter(|_| !elsewhere && !collisions.is_empty()) else {
         memory.collisions.end(&name);
         return;
     };

@@ -20,6 +20,7 @@ use crate::{
     memory::{Announcements, HealthDebounce, OwnershipConflicts, Refused, ReleasesInUse, Sizes},
     provisioner_class::Classes,
     registries::Registries,
+    targets::TargetInfo,
 };
 
 /// What the detection of a class uses.
@@ -34,6 +35,8 @@ pub(super) struct DetectHandles<'a> {
 pub(super) struct RenderHandles<'a> {
     pub(super) releases: &'a Releases,
     pub(super) cluster_info: &'a ClusterInfoWatch,
+    /// The facts about the other clusters that bundles are installed into.
+    pub(super) target_info: &'a TargetInfo,
     pub(super) in_use: &'a ReleasesInUse,
     pub(super) refused: &'a Refused,
     pub(super) metrics: &'a Metrics,
@@ -98,6 +101,7 @@ impl<'a> RenderHandles<'a> {
         Self {
             releases,
             cluster_info: &cluster.info,
+            target_info: &memory.target_info,
             in_use: &memory.in_use,
             refused: &memory.refused,
             metrics: &cluster.metrics,

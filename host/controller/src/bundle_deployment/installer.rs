@@ -17,6 +17,7 @@ use super::{
         prepare::{Preparations, PrepareHandles},
         restored::RestoredHandles,
     },
+    subject::Subject,
 };
 use crate::{
     cluster::Cluster,
@@ -24,6 +25,7 @@ use crate::{
     memory::Memory,
     provisioner_class::may_use,
     signals::{Signal, Signals, Subscriber},
+    targets::Targets,
 };
 
 /// Installs BundleDeployments.
@@ -37,6 +39,8 @@ pub(crate) struct Installer {
     pub(crate) approvals: Approvals,
     pub(crate) records: Arc<Records>,
     pub(crate) rollout: Rollout,
+    /// The other clusters that bundles are installed into.
+    pub(crate) targets: Targets,
     pub(crate) informers: Arc<Informers>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) generations: GenerationTracker,
@@ -84,20 +88,25 @@ impl Installer {
         PrepareHandles { preparer, preparations, releases, in_use: &memory.in_use, slot }
     }
 
-    pub(super) fn certificates(&self) -> CertificateHandles<'_> {
-        CertificateHandles { rollout: &self.rollout, policy: &self.cluster.options.certificates }
+    pub(super) fn certificates<'a>(&'a self, rollout: &'a Rollout) -> CertificateHandles<'a> {
+        CertificateHandles { rollout, policy: &self.cluster.options.certificates }
     }
 
-    pub(super) fn approve(&self) -> ApproveHandles<'_> {
+    pub(super) fn approve<'a>(&'a self, subject: &'a Subject) -> ApproveHandles<'a> {
         let Self { approvals, cluster, .. } = self;
-        ApproveHandles { approvals, accounts: &cluster.options.accounts, certificates: self.certificates() }
+        ApproveHandles {
+            approvals,
+            accounts: &cluster.options.accounts,
+            certificates: self.certificates(subject.rollout(self)),
+        }
     }
 
-    pub(super) fn roll_out<'a>(&'a self, slot: &'a Slot) -> RolloutHandles<'a> {
-        let Self { rollout, cluster, memory, .. } = self;
+    pub(super) fn roll_out<'a>(&'a self, subject: &'a Subject, slot: &'a Slot) -> RolloutHandles<'a> {
+        let Self { cluster, memory, .. } = self;
+        let rollout = subject.rollout(self);
         RolloutHandles {
             rollout,
-            certificates: self.certificates(),
+            certificates: self.certificates(rollout),
             accounts: &cluster.options.accounts,
             events: &cluster.events,
             announcements: &memory.announcements,
@@ -124,21 +133,23 @@ impl Installer {
         }
     }
 
-    pub(super) fn restored(&self) -> RestoredHandles<'_> {
+    pub(super) fn restored<'a>(&'a self, rollout: &'a Rollout) -> RestoredHandles<'a> {
         let Cluster { client, options, .. } = self.cluster.as_ref();
         RestoredHandles {
             client,
             records: &self.records,
-            rollout: &self.rollout,
+            rollout,
             accounts: &options.accounts,
             longest: options.restore_wait,
         }
     }
 
     pub(super) fn finalize(&self) -> FinalizeHandles<'_> {
-        let Self {
-            cluster, own_writes, rollout, records, memory, preparations, informers, generations, backoff, ..
-        } = self;
+        self.finalize_with(&self.rollout)
+    }
+
+    pub(super) fn finalize_with<'a>(&'a self, rollout: &'a Rollout) -> FinalizeHandles<'a> {
+        let Self { cluster, own_writes, records, memory, preparations, informers, generations, backoff, .. } = self;
         let (client, accounts) = (&cluster.client, &cluster.options.accounts);
         FinalizeHandles {
             client,

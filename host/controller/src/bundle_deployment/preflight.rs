@@ -90,7 +90,7 @@ impl Planned {
             Some(record) => owner.recorded_in(Arc::<Record>::clone(&record)),
             None => owner,
         };
-        let handles = installer.certificates();
+        let handles = installer.certificates(&installer.rollout);
         let completed = certificates::complete(handles, deployment, &owner, release).await;
         let completed = completed.map_err(|error| error.to_string())?;
         let request = RolloutRequest::new(&owner, &completed.release).after(before);

@@ -10,11 +10,11 @@ use chandler_decisions::{
 };
 use chandler_permissions::AccountPolicy;
 use chandler_records::Record;
-use chandler_rollout::{Owner, Parent};
+use chandler_rollout::{Owner, Parent, Rollout};
 use kube::ResourceExt as _;
 
-use super::failed_candidates::ChangeCount;
-use crate::account_grant::Asker;
+use super::{failed_candidates::ChangeCount, installer::Installer};
+use crate::{account_grant::Asker, targets::Target};
 
 /// A BundleDeployment that is being reconciled.
 pub(super) struct Subject {
@@ -30,6 +30,8 @@ pub(super) struct Subject {
     approved_upgrades: BTreeMap<String, String>,
     /// Whom it is installed for, as ServiceAccounts list it.
     asker: Arc<Asker>,
+    /// The other cluster that its objects are in; `None` for this one, and while the other one is unavailable.
+    pub(super) target: Option<Arc<Target>>,
 }
 
 impl Subject {
@@ -40,7 +42,7 @@ impl Subject {
         asker: Arc<Asker>,
     ) -> Self {
         let (stored, approved_upgrades) = (deployment.status.clone(), BTreeMap::new());
-        let mut subject = Self { deployment, stored, record, began, approved_upgrades, asker };
+        let mut subject = Self { deployment, stored, record, began, approved_upgrades, asker, target: None };
         subject.read_record();
         subject
     }
@@ -48,6 +50,16 @@ impl Subject {
     /// Adds approvals of upgrades of its CRDs.
     pub(super) fn with_approved_upgrades(self, approved_upgrades: BTreeMap<String, String>) -> Self {
         Self { approved_upgrades, ..self }
+    }
+
+    /// Whether its objects are, or will be, in another cluster.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.deployment.spec.kube_config.is_some() || self.record.state().target.is_some()
+    }
+
+    /// What rolls its releases out. While the other cluster is unavailable, the rollout of this cluster, which refuses its objects.
+    pub(super) fn rollout<'a>(&'a self, installer: &'a Installer) -> &'a Rollout {
+        self.target.as_ref().map_or(&installer.rollout, |target| &target.rollout)
     }
 
     /// Takes the revisions from the record.

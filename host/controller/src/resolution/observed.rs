@@ -136,6 +136,10 @@ impl Resolutions {
         let mut facts = Vec::new();
         for deployment in all.iter().filter_map(|guarded| guarded.0.as_ref().ok()) {
             let is_member = membership.has(deployment);
+            // What is installed in another cluster satisfies and blocks nothing in this one.
+            if deployment.spec.kube_config.is_some() {
+                continue;
+            }
             // A BundleDeployment that says nothing about its bundle needs no record.
             if deployment.metadata.deletion_timestamp.is_none() && (is_member || Claim::of(deployment).is_some()) {
                 facts.push(Fact { deployment, history: self.history(deployment).await?, is_member });

@@ -70,7 +70,12 @@ impl Desired {
             };
             // A bundle cannot know UIDs of the cluster, and the garbage collector deletes an object whose reference names no
             // existing owner.
-            metadata.insert("ownerReferences".into(), json!([owner.reference()]));
+            let references = owner.references();
+            if references.is_empty() {
+                metadata.remove("ownerReferences");
+            } else {
+                metadata.insert("ownerReferences".into(), json!(references));
+            }
             edit(metadata, "labels", |labels| {
                 labels.extend(owner.member_labels().map(|(name, text)| (name.to_owned(), json!(text))));
             });

@@ -56,6 +56,12 @@ pub enum RolloutError {
          with all permissions: name one in spec.serviceAccount, or remove the objects from the bundle", list(.0, |(object, what)| format!("{object} {what}"))
     )]
     Reserved(Vec<(ObjectKey, Delegation)>),
+    /// Objects that would make a Chandler of another cluster act.
+    #[error(
+        "the release contains objects that only Chandler's own cluster may get from a bundle: {}; remove them from the bundle, or install it \
+         without spec.kubeConfig by the Chandler of that cluster", list(.0, |(object, what)| format!("{object} {what}"))
+    )]
+    ReservedElsewhere(Vec<(ObjectKey, Delegation)>),
     /// New versions of CustomResourceDefinitions would break clients or stored objects.
     #[error("{0}")]
     UnsafeCrdUpgrade(Box<RefusedUpgrades>),
@@ -74,6 +80,9 @@ pub enum RolloutError {
     /// The owner is being deleted, so nothing is written for it any more.
     #[error("the owner {0} is being deleted")]
     OwnerDeleting(String),
+    /// A rollout for one cluster was called with an owner of objects in another one. This is an error of the program.
+    #[error("the objects of {0} are in another cluster (spec.kubeConfig), and nothing here can be compared with them")]
+    WrongCluster(String),
     /// The owner has no record of its objects, so nothing can be written for it.
     #[error("{0} has no record of its objects; nothing is written without one")]
     Unrecorded(String),
@@ -111,7 +120,7 @@ impl RolloutError {
             Self::ServiceAccountNotFound(_) => Reason::ServiceAccountNotFound,
             Self::ServiceAccountNotGranted { .. } => Reason::ServiceAccountNotGranted,
             Self::PermissionsMissing(_) => Reason::PermissionsMissing,
-            Self::Reserved(_) => Reason::ReservedObjects,
+            Self::Reserved(_) | Self::ReservedElsewhere(_) => Reason::ReservedObjects,
             Self::Duplicate { .. } | Self::Probe(_) => Reason::InvalidOutput,
             Self::Rule(_) => Reason::InvalidConfiguration,
             Self::Collisions(_) => Reason::ObjectCollision,
@@ -125,6 +134,7 @@ impl RolloutError {
             Self::Objects(_) | Self::Request { .. } | Self::Cancelled => Reason::ObjectRefused,
             Self::OwnerGone(_) | Self::OwnerDeleting(_) => Reason::Deleting,
             Self::Unrecorded(_) | Self::Ledger(_) => Reason::RecordUnavailable,
+            Self::WrongCluster(_) => Reason::InternalError,
             Self::OlderRecord(_) => Reason::RecordOutdated,
         }
     }

@@ -192,6 +192,7 @@ pub(crate) mod tests {
             ledger: None,
             parent: None,
             finalizer: None,
+            elsewhere: false,
         }
     }
 

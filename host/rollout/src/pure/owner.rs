@@ -90,6 +90,9 @@ pub struct Owner {
     pub parent: Option<Parent>,
     /// The finalizer that it gets with the marks of its ApplySet, before anything is recorded or written.
     pub finalizer: Option<String>,
+    /// Whether its objects are in another cluster than the owner itself. They have no reference to it: the garbage collector of their cluster
+    /// would delete objects whose owner does not exist there.
+    pub elsewhere: bool,
 }
 
 impl Owner {
@@ -117,6 +120,7 @@ impl Owner {
             ledger: None,
             parent: None,
             finalizer: None,
+            elsewhere: false,
         })
     }
 
@@ -185,6 +189,21 @@ impl Owner {
         Self { finalizer: Some(finalizer.to_owned()), ..self }
     }
 
+    /// Sets that its objects are in another cluster, which only the credentials for that cluster may write: no ServiceAccount is impersonated.
+    pub fn in_another_cluster(self) -> Self {
+        Self { elsewhere: true, account: None, account_grant: None, ..self }
+    }
+
+    /// Whether a member of its set refers to it, or cannot: one that could and does not was orphaned by the garbage collector.
+    pub(crate) fn is_referred_to(&self, object: &Value) -> bool {
+        self.elsewhere || live::refers_to(object, &self.uid)
+    }
+
+    /// Whether members are listed in each namespace by itself, so that a user without permissions in other namespaces may do so.
+    pub(crate) fn lists_namespaces(&self) -> bool {
+        self.elsewhere || self.account.is_some()
+    }
+
     /// Whether an object of another owner may be adopted. One that the owner had, and that another owner of its kind took, is not taken
     /// back: two of them that may adopt the same object would otherwise take it from each other for ever.
     pub(crate) fn may_adopt(&self, object: &Value, existing_owner: &ExistingOwner) -> bool {
@@ -248,6 +267,11 @@ impl Owner {
         [(PART_OF, self.set_id()), (OWNER_KIND, self.kind.clone()), (OWNER_NAME, self.name.clone())]
     }
 
+    /// The owner references of each member: none in another cluster.
+    pub(crate) fn references(&self) -> Vec<Value> {
+        if self.elsewhere { Vec::new() } else { vec![self.reference()] }
+    }
+
     /// The owner reference of each member.
     ///
     /// The finalizer deletes objects in order. The reference keeps other controllers from adopting the objects, lets this
@@ -293,6 +317,7 @@ mod tests {
             ledger: None,
             parent: None,
             finalizer: None,
+            elsewhere: false,
         };
         // base64url(sha256("a..BundleDeployment.core.rukpak.io")), computed with Python's hashlib and base64.
         assert_eq!(owner.set_id(), "applyset-z9uvW4yqlz70Q-WNFsaL39IvTJ7vNQP2rx34q9YUMeE-v1");
@@ -320,6 +345,19 @@ mod tests {
             Some("BundleDeployment a has no record of its objects; nothing is written without one")
         );
         assert!(live::tests::recorded_owner().ledger().is_ok());
+    }
+
+    #[test]
+    fn objects_in_another_cluster_have_no_reference_and_are_not_orphaned_without_one() {
+        let account = Account { namespace: "n".into(), name: "deployer".into() };
+        let here = live::tests::owner().on_behalf_of(Some(account));
+        let there = here.clone().in_another_cluster();
+        let (bare, referring) = (json!({"metadata": {}}), json!({"metadata": {"ownerReferences": [here.reference()]}}));
+        assert_eq!((here.references(), there.references()), (vec![here.reference()], vec![]));
+        assert!(here.is_referred_to(&referring) && !here.is_referred_to(&bare) && there.is_referred_to(&bare));
+        assert_eq!(there.account, None, "accounts of this cluster are unknown there");
+        assert!(there.lists_namespaces(), "its user may have no permissions in other namespaces");
+        assert_eq!(there.set_id(), here.set_id(), "a restored owner finds its objects");
     }
 
     #[test]

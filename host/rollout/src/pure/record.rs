@@ -47,5 +47,5 @@ pub(crate) fn lacks_recorded(owner: &Owner, desired: &[Desired], situations: &[S
 pub(crate) fn is_orphaned(owner: &Owner, live: &[Option<Value>], unwanted: &DeletionPlan<Member>) -> bool {
     let objects = live.iter().flatten().chain(unwanted.all().map(|member| &member.object));
     let mut ours = objects.filter(|object| foreign_owner(object, owner).is_none());
-    ours.any(|object| !live::refers_to(object, &owner.uid))
+    ours.any(|object| !owner.is_referred_to(object))
 }

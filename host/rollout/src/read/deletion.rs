@@ -12,7 +12,6 @@ use crate::{
         crd::is_crd,
         deletion_plan::{CrdInUse, DeletionPlan, DeletionPreview, DeletionReason, plan_deletion},
         error::RolloutError,
-        live,
         member::Member,
         owner::Owner,
         policy::CrdPolicy,
@@ -67,13 +66,15 @@ pub(crate) async fn plan(
     // Objects that do not refer to the owner were orphaned by the garbage collector (`--cascade=orphan`), or were never
     // completely adopted.
     let (mut members, loose): (Vec<Member>, Vec<Member>) =
-        members.into_iter().partition(|member| live::refers_to(&member.object, &owner.uid));
+        members.into_iter().partition(|member| owner.is_referred_to(&member.object));
     if !owner.deletion.orphan && are_orphaned(&members, &loose) {
         let deletion_plan = DeletionPlan { orphan: members, ..DeletionPlan::default() };
         return Ok(Some(TeardownPlan { deletion_plan, in_use: Vec::new(), orphaned: loose, all_stay: true }));
     }
     let keeps = owner.deletion.crds == CrdPolicy::Keep;
-    if owner.deletion.orphan || keeps && members.iter().any(|member| is_crd(&member.key)) {
+    // In another cluster, the record is all that is known of objects without the labels of the set.
+    let may_stray = !owner.elsewhere;
+    if may_stray && (owner.deletion.orphan || keeps && members.iter().any(|member| is_crd(&member.key))) {
         let dependents_outside_set = snapshot::dependents_outside_set(cluster, discovery, owner, &parent).await?;
         members.extend(dependents_outside_set.into_iter().filter(|stray| owner.deletion.orphan || is_crd(&stray.key)));
     }

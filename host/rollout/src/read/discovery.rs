@@ -18,6 +18,10 @@ use crate::pure::{desired::Served, error::ApiError};
 
 /// How long a document is cached.
 const TRUSTED: Duration = Duration::from_mins(10);
+/// The bytes of the names in one document, and in all of them that are cached: the API server may be hostile. A large cluster has
+/// some ten thousand.
+const DOCUMENT: usize = 1 << 20;
+const DOCUMENTS: usize = 8 << 20;
 /// How long a missing kind is not looked up again.
 const MISSING: Duration = Duration::from_secs(1);
 
@@ -32,6 +36,8 @@ pub(crate) struct Discovery {
 #[derive(Default)]
 struct Documents {
     by_api_version: HashMap<String, Document>,
+    /// The bytes of their names.
+    bytes: usize,
     /// How often documents were forgotten: one that was on its way then is not kept.
     forgotten: u64,
 }
@@ -42,7 +48,23 @@ struct Document {
     kinds: Vec<Served>,
 }
 
+impl Documents {
+    /// Keeps a document, and only this one if all of them would be too large.
+    fn keep(&mut self, api_version: String, document: Document) {
+        self.bytes = self.bytes.saturating_add(document.bytes());
+        if self.bytes > DOCUMENTS {
+            self.by_api_version.clear();
+            self.bytes = document.bytes();
+        }
+        self.by_api_version.insert(api_version, document);
+    }
+}
+
 impl Document {
+    fn bytes(&self) -> usize {
+        self.kinds.iter().map(|served| served.resource.kind.len() + 3 * served.resource.plural.len()).sum()
+    }
+
     fn kind(&self, kind: &str) -> Option<&Served> {
         self.kinds.iter().find(|served| served.resource.kind == kind)
     }
@@ -182,9 +204,12 @@ impl Discovery {
             },
         };
         let document = Document { fetched: Instant::now(), kinds };
+        if document.bytes() > DOCUMENT {
+            return Err(ApiError::Refused(format!("the API server lists too many kinds in {api_version}")));
+        }
         let mut documents = self.documents();
         if documents.forgotten == forgotten {
-            documents.by_api_version.insert(api_version, document.clone());
+            documents.keep(api_version, document.clone());
         }
         Ok(document)
     }
@@ -245,6 +270,27 @@ mod tests {
         let missing = join_all((0..20).map(|_| discovery.kind("apps", "v1", "Absent"))).await;
         assert!(missing.into_iter().all(|found| found.is_ok_and(|served| served.is_none())));
         assert_eq!(requests.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn the_documents_of_a_hostile_server_stay_small() {
+        let served = |name: String| Served {
+            namespaced: true,
+            resource: ApiResource {
+                group: String::new(),
+                version: "v1".into(),
+                api_version: "v1".into(),
+                kind: name.clone(),
+                plural: name,
+            },
+        };
+        let mut documents = Documents::default();
+        for number in 0..100 {
+            let kinds = vec![served("x".repeat(DOCUMENT / 8)), served(number.to_string())];
+            documents.keep(format!("group-{number}/v1"), Document { fetched: Instant::now(), kinds });
+            let bytes: usize = documents.by_api_version.values().map(Document::bytes).sum();
+            assert!(bytes <= DOCUMENTS && documents.by_api_version.contains_key(&format!("group-{number}/v1")));
+        }
     }
 
     #[tokio::test]

@@ -62,7 +62,7 @@ pub(crate) async fn of(
             kinds.entry(group_kind(&served)).or_insert((served, false));
         }
     }
-    let namespaces = owner.account.as_ref().map(|_| namespaces(owner, parent, desired));
+    let namespaces = owner.lists_namespaces().then(|| namespaces(owner, parent, desired));
     Ok(spread(kinds.into_values(), namespaces.as_ref()))
 }
 

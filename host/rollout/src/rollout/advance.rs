@@ -5,7 +5,7 @@ use super::{
     survey::{Survey, SurveyOptions},
 };
 use crate::{
-    client::{account, cluster::Cluster},
+    client::cluster::Cluster,
     pure::{
         conversion::DeletedServices,
         deletion_plan::DeletionPlan,
@@ -36,7 +36,7 @@ impl Rollout {
     /// cluster already matches the release.
     pub async fn advance(&self, request: &RolloutRequest<'_>) -> Result<Progress, RolloutError> {
         let RolloutRequest { owner, release, .. } = *request;
-        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
+        let actor = self.actor(owner).await?;
         let result = Box::pin(self.advance_as(&actor, request)).await;
         if let Err(RolloutError::Collisions(found)) = &result {
             record::note(owner.ledger()?, Settlement { gone: owner.given_up(found), ..Settlement::default() }).await?;
@@ -51,7 +51,7 @@ impl Rollout {
         // Later calls of a rollout would otherwise look up every object of the stages that are still to come.
         let lookup = if self.is_in_progress(owner, release) { Lookup::ByLabel } else { Lookup::Recorded };
         let options = SurveyOptions { lookup, drift: drift_options.drift, on_refusal: OnRefusal::Stop };
-        let parent = owner_parent::living_parent_of(&self.cluster, &self.parents, owner).await?;
+        let parent = owner_parent::living_parent_of(self.home(), &self.parents, owner).await?;
         let Survey {
             desired,
             probes,
@@ -72,7 +72,7 @@ impl Rollout {
         let may_be_late = owner.parent.is_some() && lacks_recorded(owner, &desired, &situations);
         if may_be_late || is_orphaned(owner, &snapshot.live, &unwanted) {
             // If the garbage collector orphaned or deleted the objects, the deletion of the owner began before they were read.
-            snapshot.parent = owner_parent::newest_living_parent_of(&self.cluster, owner).await?;
+            snapshot.parent = owner_parent::newest_living_parent_of(self.home(), owner).await?;
         }
         let checks = Checks {
             own: &self.cluster,
@@ -97,7 +97,7 @@ impl Rollout {
         if writes || unwanted.deleted().next().is_some() || !unwanted.orphan.is_empty() {
             // The finalizer of the owner comes before the record, which is deleted with the finalizer.
             let inventory = Inventory::of(&desired, unwanted.all());
-            parent::widen(&self.cluster, &self.parents, owner, &mut snapshot.parent, &inventory).await?;
+            parent::widen(self.home(), &self.parents, owner, &mut snapshot.parent, &inventory).await?;
             ledger.begin(intent(owner, &desired, &situations, &snapshot.live)).await?;
         }
         let context = StageContext {
@@ -133,7 +133,7 @@ impl Rollout {
             return Ok(Progress::Waiting { stage, stages, installed: true, waiting, changes });
         }
         let inventory = Inventory::of(&desired, &keep);
-        parent::write(&self.cluster, &self.parents, owner, &mut snapshot.parent, &inventory).await?;
+        parent::write(self.home(), &self.parents, owner, &mut snapshot.parent, &inventory).await?;
         Ok(Progress::Complete { stages, changes })
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Rollout;
 use crate::{
-    client::{account, cluster::Cluster, concurrent::all},
+    client::{cluster::Cluster, concurrent::all},
     pure::{causes::Causes, desired::Served, error::ApiError, owner::Owner, report::Unhealthy},
     read::below,
 };
@@ -51,7 +51,7 @@ impl Rollout {
     /// Looks at these objects.
     async fn look(&self, owner: &Owner, due: &[ObjectKey], unhealthy: &[Unhealthy]) {
         // Without the account nothing can be read; the rollout reports that.
-        let Ok(actor) = account::actor(&self.cluster, &self.recent, owner).await else { return };
+        let Ok(actor) = self.actor(owner).await else { return };
         let looks = due.iter().map(|key| self.find(&actor, owner, key).boxed());
         let found = all(looks.collect()).await;
         let now = self.origin.elapsed();

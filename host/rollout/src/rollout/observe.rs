@@ -5,7 +5,7 @@ use super::{
     survey::{Survey, SurveyOptions},
 };
 use crate::{
-    client::{account, cluster::Cluster},
+    client::cluster::Cluster,
     compute::health,
     pure::{
         drift_options,
@@ -23,7 +23,7 @@ impl Rollout {
     /// [`DriftPolicy::Ignore`](crate::DriftPolicy::Ignore), changed objects are not detected.
     pub async fn observe(&self, request: &RolloutRequest<'_>) -> Result<Observation, RolloutError> {
         let RolloutRequest { owner, release, .. } = *request;
-        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
+        let actor = self.actor(owner).await?;
         let result = Box::pin(self.observe_as(&actor, request)).await;
         self.with_missing_permissions(result, &actor, owner, Some(release)).await
     }
@@ -31,7 +31,7 @@ impl Rollout {
     async fn observe_as(&self, actor: &Cluster, request: &RolloutRequest<'_>) -> Result<Observation, RolloutError> {
         let RolloutRequest { owner, drift, .. } = request;
         let options = SurveyOptions { lookup: Lookup::ByLabelAndName, drift: drift.drift, on_refusal: OnRefusal::Stop };
-        let parent = parent::living_parent_of(&self.cluster, &self.parents, owner).await?;
+        let parent = parent::living_parent_of(self.home(), &self.parents, owner).await?;
         let Survey { desired, probes, dependencies, snapshot, situations, unwanted, .. } =
             self.survey(actor, request, parent, options).await?;
         let inventory = Inventory::of(&desired, &unwanted.keep);

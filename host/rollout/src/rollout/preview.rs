@@ -7,7 +7,7 @@ use super::{
     survey::{Survey, SurveyOptions},
 };
 use crate::{
-    client::{account, cluster::Cluster},
+    client::cluster::Cluster,
     pure::{
         drift_options::DriftOptions, error::RolloutError, preview::Preview, refusals::OnRefusal,
         request::RolloutRequest,
@@ -21,7 +21,7 @@ impl Rollout {
     /// outcome cannot be predicted.
     pub async fn preview(&self, request: &RolloutRequest<'_>) -> Result<Preview, RolloutError> {
         let RolloutRequest { owner, release, .. } = *request;
-        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
+        let actor = self.actor(owner).await?;
         let result = Box::pin(self.preview_as(&actor, request)).await;
         self.with_missing_permissions(result, &actor, owner, Some(release)).await
     }

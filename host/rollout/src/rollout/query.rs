@@ -9,7 +9,7 @@ use super::{
     survey::{Survey, SurveyOptions},
 };
 use crate::{
-    client::{account, cluster::Cluster},
+    client::cluster::Cluster,
     pure::{
         dependencies,
         desired::Served,
@@ -33,10 +33,10 @@ impl Rollout {
     /// The objects of a release that exist and belong to another owner, regardless of the owner's collision protection. The owner need
     /// not exist yet.
     pub async fn adoptees(&self, owner: &Owner, release: &Release) -> Result<Vec<Adoptee>, RolloutError> {
-        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
+        let actor = self.actor(owner).await?;
         let options =
             SurveyOptions { lookup: Lookup::ByLabelAndName, drift: DriftPolicy::Ignore, on_refusal: OnRefusal::Stop };
-        let parent = match parent::living_parent_of(&self.cluster, &self.parents, owner).await {
+        let parent = match parent::living_parent_of(self.home(), &self.parents, owner).await {
             Err(RolloutError::OwnerGone(_)) => Value::Null,
             parent => parent?,
         };
@@ -73,7 +73,7 @@ impl Rollout {
     /// Completes when one of these objects, which belong to other owners, is gone or may have another owner, as far as the owner's account
     /// may watch them. Returns whether that is so, and not that none of them can be watched any longer.
     pub async fn owners_change(&self, owner: &Owner, objects: &[ObjectKey]) -> bool {
-        let Ok(actor) = account::actor(&self.cluster, &self.recent, owner).await else { return false };
+        let Ok(actor) = self.actor(owner).await else { return false };
         let mut changes: FuturesUnordered<_> =
             objects.iter().map(|key| self.owner_changes(&actor, owner, key)).collect();
         while let Some(changed) = changes.next().await {
@@ -99,7 +99,7 @@ impl Rollout {
         let Some(holdings) = owner.holdings().filter(|holdings| holdings.restored().next().is_some()) else {
             return Ok(Vec::new());
         };
-        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
+        let actor = self.actor(owner).await?;
         let (mut missing, mut failures) = (Vec::new(), Vec::new());
         for id in holdings.restored().cloned() {
             let served = self.discovery.any_version(&id.group, &id.kind).await.map_err(resolve::cannot_discover)?;
@@ -126,10 +126,10 @@ impl Rollout {
         let served = self.discovery.kind(group, version, kind).await.map_err(resolve::cannot_discover)?;
         let Some(Served { resource, namespaced }) = served else { return Ok(None) };
         let namespace = namespaced.then(|| key.namespace.as_deref().unwrap_or(&owner.install_namespace));
-        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
+        let actor = self.actor(owner).await?;
         let live = match actor.get(&resource, namespace, &key.name).await {
             // `advance` reports every permission that the account lacks, and writes nothing that the account may not read.
-            Err(ApiError::Forbidden(_)) if owner.account.is_some() => {
+            Err(ApiError::Forbidden(_)) if owner.lists_namespaces() => {
                 owner.account.iter().for_each(|account| self.recent.forget_account(account));
                 Ok(None)
             }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Rollout;
 use crate::{
-    client::{account, cluster::Cluster},
+    client::cluster::Cluster,
     pure::{deletion_plan::DeletionPreview, error::RolloutError, owner::Owner, report::Teardown},
     read::deletion,
     write::teardown,
@@ -19,7 +19,7 @@ impl Rollout {
             // Nothing was created, so neither a ServiceAccount nor its permissions are needed.
             return Ok(Teardown::Complete { deleted: Vec::new(), orphaned: Vec::new() });
         }
-        let actor = account::actor_now(&self.cluster, owner).await?;
+        let actor = self.actor_now(owner).await?;
         let result = self.teardown_as(&actor, owner).await;
         if matches!(result, Ok(Teardown::Complete { .. })) {
             self.parents.forget(owner);
@@ -42,10 +42,10 @@ impl Rollout {
     /// does this only for the kinds that it knows. It may not know kinds of new CustomResourceDefinitions yet, and would delete
     /// their objects later.
     pub async fn remove_owner_references(&self, owner: &Owner) -> Result<(), RolloutError> {
-        if owner.ledger()?.holdings().is_empty() {
+        if owner.elsewhere || owner.ledger()?.holdings().is_empty() {
             return Ok(());
         }
-        let actor = account::actor_now(&self.cluster, owner).await?;
+        let actor = self.actor_now(owner).await?;
         let parent = self.parent_or_none(owner).await?;
         self.parents.forget(owner);
         teardown::remove_owner_references(parent, &actor, &self.discovery, owner).await
@@ -53,7 +53,7 @@ impl Rollout {
 
     /// Reports what [`teardown`](Self::teardown) would do, and counts the custom resources of every CRD that would be deleted.
     pub async fn preview_teardown(&self, owner: &Owner) -> Result<DeletionPreview, RolloutError> {
-        let actor = account::actor(&self.cluster, &self.recent, owner).await?;
+        let actor = self.actor(owner).await?;
         let parent = self.parent_or_none(owner).await?;
         deletion::preview(parent, &actor, &self.discovery, owner).await
     }

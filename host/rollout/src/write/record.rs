@@ -24,7 +24,7 @@ pub(crate) async fn settle<'a>(
     ours: impl Iterator<Item = (&'a ObjectKey, &'a Value)>,
     unwanted: &DeletionPlan<Member>,
 ) -> Result<(), RolloutError> {
-    let present = ours.filter(|(_, live)| live::refers_to(live, &owner.uid));
+    let present = ours.filter(|(_, live)| owner.is_referred_to(live));
     let uid = |(key, live): (&ObjectKey, &Value)| (ObjectId::of(key), live::uid(live).to_owned());
     let mut held: BTreeMap<ObjectId, String> = present.map(uid).collect();
     // These include objects that an interrupted call created and objects that are inherited and no longer wanted.

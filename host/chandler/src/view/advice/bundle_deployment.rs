@@ -152,6 +152,19 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::ReservedObjects => {
             "remove the objects from the bundle, or set spec.serviceAccount to an account with all permissions"
         }
+        Reason::TargetNotAllowed => {
+            "an administrator allows other clusters, or more of them, with --target-clusters of the controller; the controller retries"
+        }
+        Reason::InvalidKubeConfig => "write a kubeconfig as the message says into the Secret; the controller retries",
+        Reason::TargetUnavailable => {
+            "check that the cluster runs and accepts the credentials in the Secret; the controller retries, and other BundleDeployments do not wait"
+        }
+        Reason::TargetChanged => {
+            return Some(format!(
+                "write a kubeconfig for the cluster that has the objects into the Secret; if that cluster is gone, `kubectl delete \
+                 bundledeployment {name} --cascade=orphan`, and create the BundleDeployment again"
+            ));
+        }
         Reason::Forbidden => {
             return Some(format!(
                 "if the spec names no account, the controller installs the bundle with its own permissions, and deploy/rbac.yaml grants \

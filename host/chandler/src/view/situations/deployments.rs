@@ -304,6 +304,16 @@ situations! {
         healthy(Harbour::restored().reconciled(&waiting))
     };
 
+    target_unavailable: {
+        let problem = because::target_unavailable();
+        let health = Err(format!("the release that runs is in another cluster, so that its health is unknown: {}", problem.message));
+        let away = Assessment::early(ReconcileOutcome::TargetUnavailable(problem));
+        let away = away.with_running(Some(Running { health, bundle: None, ..runs(&[]) }));
+        let elsewhere = json!({"kubeConfig": {"secretRef": {"name": "eu"}}});
+        let unreadable = "all objects: they are in another cluster (spec.kubeConfig), whose kubeconfig this command does not use";
+        Situation { unreadable: vec![unreadable.into()], ..nothing(Harbour::installed(&elsewhere).reconciled(&away)) }
+    };
+
     objects_not_readable: {
         let problem = "Deployment.apps: deployments.apps is forbidden: User \"jane\" cannot list resource \"deployments\" in API \
                        group \"apps\" at the cluster scope";

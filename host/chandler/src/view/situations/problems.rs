@@ -178,6 +178,14 @@ pub(super) fn restore_incomplete() -> Problem {
     )
 }
 
+/// The cluster of a kubeconfig is away.
+pub(super) fn target_unavailable() -> Problem {
+    Problem::transient(
+        Reason::TargetUnavailable,
+        "spec.kubeConfig: the cluster of the kubeconfig in Secret harbour-system/eu does not answer; the controller tries again",
+    )
+}
+
 /// The controller cannot write the record.
 pub(super) fn record_unavailable() -> Problem {
     Problem::transient(

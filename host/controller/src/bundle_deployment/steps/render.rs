@@ -12,7 +12,6 @@ use chandler_decisions::config::Config;
 use chandler_engine::{CallError, Limits, Provisioned, Usage};
 use chandler_monitoring::{CallOutcome, CallUsage, Step};
 use chandler_releases::Made;
-use chandler_runtime::ClusterInfoWatch;
 use serde_json::{Map, Value};
 
 use super::super::handles::RenderHandles;
@@ -52,7 +51,7 @@ pub(in super::super) async fn render(
     input: RenderInput<'_>,
 ) -> Result<Rendered, RenderError> {
     let RenderInput { name, install_namespace, class_name, class, tree, config } = input;
-    let target = target(name, install_namespace, handles.cluster_info).await;
+    let target = target(name, install_namespace, handles).await;
     let request = Request { config: config.get().clone(), target };
     let inputs = inputs(tree.digest(), class.provisioner.digest(), &request.config);
     let started = Instant::now();
@@ -96,9 +95,12 @@ pub(in super::super) async fn render(
     Ok(Rendered { made, release })
 }
 
-/// The target of the objects of a BundleDeployment: the cluster as it was last polled.
-pub(super) async fn target(name: &str, install_namespace: &str, cluster_info: &ClusterInfoWatch) -> Target {
-    let cluster_info = cluster_info.get().await;
+/// The target of the objects of a BundleDeployment: its cluster as it was last polled.
+pub(super) async fn target(name: &str, install_namespace: &str, handles: &RenderHandles<'_>) -> Target {
+    let cluster_info = match handles.target_info.get(name) {
+        Some(other) => other,
+        None => handles.cluster_info.get().await,
+    };
     Target {
         name: name.to_owned(),
         namespace: install_namespace.to_owned(),

@@ -97,7 +97,7 @@ async fn rerendered(
     account::may_fetch(preparer, deployment, &revision.source).await?;
     let tree = unpack::unpack_again(&source, deployment, revision).await?;
     let (name, install_namespace) = (kube::ResourceExt::name_any(deployment), revision.install_namespace.as_str());
-    let target = render::target(&name, install_namespace, handles.cluster_info).await;
+    let target = render::target(&name, install_namespace, handles).await;
     let class_name = revision.provisioner.class.as_str();
     let input = RenderInput { name: &name, install_namespace, class_name, class: &class, tree, config: &config };
     let rendered = render::render(handles, input).await?;
