@@ -59,7 +59,7 @@ async fn notifications_go_through_the_proxy_to_a_server_of_a_private_authority()
         name
     };
 
-    // The authority is not among those of the system.
+    // The system does not trust the authority.
     install("one").await;
     let message = state("DeliveryFailed").await;
     assert!(message.contains("the certificate of the server is not trusted"), "{message}");
