@@ -49,6 +49,7 @@ pub(super) fn arguments(deployed: Vec<String>, options: &Options) -> Result<Vec<
         require_pull_secret_grant,
         require_service_account_grant,
         decisions_from_config_maps,
+        targets,
         certificates,
         platform_resolution,
         platform_account,
@@ -110,6 +111,9 @@ pub(super) fn arguments(deployed: Vec<String>, options: &Options) -> Result<Vec<
     flags.switch("require-pull-secret-grant", *require_pull_secret_grant);
     flags.switch("require-service-account-grant", *require_service_account_grant);
     flags.switch("decisions-from-config-maps", *decisions_from_config_maps);
+    flags.set("target-clusters", targets.most);
+    flags.set("target-poll-interval", duration(targets.poll_interval));
+    flags.switch("allow-loopback-targets", targets.allow_loopback);
     flags.set("platform-resolution", platform_resolution);
     flags.optional("platform-service-account", platform_account.as_ref());
     flags.list("platform-packages", platform_packages.allowed.iter().cloned());
