@@ -21,7 +21,7 @@ use crate::{
     store::{Id, Members, Memory, Outcome},
 };
 
-/// After this time an informer that ended is tried again: a permission may have been granted.
+/// After this time an informer that ended is tried again: a permission may have been granted. A write that succeeds makes it likely.
 const RETRY_AFTER: Duration = Duration::from_mins(10);
 
 /// How [`Informers`] work.
@@ -60,11 +60,21 @@ struct Scope {
     account: Option<Account>,
 }
 
+impl Scope {
+    /// Whether an informer of the scope sees an object, in whatever version.
+    fn covers(&self, kind: &ApiResource, id: &Id) -> bool {
+        (&self.kind.group, &self.kind.kind) == (&kind.group, &kind.kind)
+            && (self.namespace.is_none() || self.namespace == id.namespace)
+    }
+}
+
 /// A running informer.
 struct Running {
     informer: Informer,
     /// The owners that it runs for; empty for an informer with the rights of the controller.
     users: BTreeSet<String>,
+    /// Whether an object of the kind was written since it began. If it was refused before, a permission was granted.
+    has_written: bool,
 }
 
 /// The informers of a process. Dropping it ends them.
@@ -111,7 +121,9 @@ impl Informers {
                 None => false,
                 // The caller is about to use the kind, so it may be served now.
                 Some((State::NotServed, _)) => true,
-                Some((_, began)) => began.elapsed() >= refused_for(&self.availability, began, RETRY_AFTER),
+                Some((_, began)) => {
+                    known.has_written || began.elapsed() >= refused_for(&self.availability, began, RETRY_AFTER)
+                }
             };
             if !is_over {
                 return known.informer.synced();
@@ -128,7 +140,7 @@ impl Informers {
         };
         let informer = Informer::start(target, self.memory.clone(), Arc::clone(&self.wake));
         let synced = informer.synced();
-        running.insert(scope, Running { informer, users });
+        running.insert(scope, Running { informer, users, has_written: false });
         synced
     }
 
@@ -144,15 +156,19 @@ impl Informers {
         self.running.lock()
     }
 
+    /// Notes that an object was written in all informers that cover it.
+    fn written(&self, kind: &ApiResource, id: &Id) {
+        for (scope, running) in self.running().iter_mut() {
+            running.has_written |= scope.covers(kind, id);
+        }
+    }
+
     /// Calls `change` for every informer that covers an object, and triggers the owners that it returns.
     fn each(&self, kind: &ApiResource, id: &Id, change: impl Fn(&Informer, bool) -> BTreeSet<String>) {
         let owners: BTreeSet<String> = self
             .running()
             .iter()
-            .filter(|(scope, _)| {
-                (&scope.kind.group, &scope.kind.kind) == (&kind.group, &kind.kind)
-                    && (scope.namespace.is_none() || scope.namespace == id.namespace)
-            })
+            .filter(|(scope, _)| scope.covers(kind, id))
             .flat_map(|(scope, running)| change(&running.informer, scope.kind.version == kind.version))
             .collect();
         for owner in &owners {
@@ -285,6 +301,9 @@ impl Writing {
 
     fn report(&mut self, outcome: Outcome<'_>) {
         self.is_open = false;
+        if matches!(outcome, Outcome::Written(_)) {
+            self.informers.written(&self.kind, &self.id);
+        }
         let (id, set, labels) = (&self.id, self.set.as_deref(), self.informers.labels);
         let written = match outcome {
             Outcome::Written(object) => seen(object, &labels),
@@ -313,7 +332,10 @@ impl Drop for Writing {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
 
     use kube::client::Body;
     use serde_json::json;
@@ -370,5 +392,36 @@ mod tests {
         assert_eq!(running(&informers), ["ConfigMap b", "Secret a"]);
         reader.forget("x");
         assert_eq!(running(&informers), ["Secret a"]);
+    }
+
+    #[tokio::test]
+    async fn a_kind_that_was_refused_is_listed_again_after_a_write() {
+        let lists = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&lists);
+        let service = tower::service_fn(move |_: http::Request<Body>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let refused = json!({"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403});
+            let response = http::Response::builder().status(403).body(Body::from(refused.to_string().into_bytes()));
+            async move { Ok::<_, Infallible>(response.unwrap()) }
+        });
+        let labels = Labels { set: "set", owner: "owner" };
+        let informers = Arc::new(Informers::new(client(), labels, Options::default(), |_| {}));
+        let account = Account { namespace: "n".into(), name: "a".into() };
+        let reader = informers.reader().on_behalf_of(account, Client::new(service, "default"), "x".to_owned());
+        let listed = async || {
+            assert!(reader.members(&kind("ConfigMap"), Some("n"), "s").await.is_none());
+            lists.load(Ordering::Relaxed)
+        };
+        assert_eq!((listed().await, listed().await), (1, 1));
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n", "name": "m"}});
+        let write = |namespace: &str, outcome: Outcome<'_>| {
+            let id = Id { namespace: Some(namespace.to_owned()), name: "m".to_owned() };
+            reader.write(&kind("ConfigMap"), id, Some("s")).end(outcome);
+        };
+        write("n", Outcome::Refused);
+        write("other", Outcome::Written(&object));
+        assert_eq!(listed().await, 1);
+        write("n", Outcome::Written(&object));
+        assert_eq!((listed().await, listed().await), (2, 2));
     }
 }
