@@ -1,10 +1,11 @@
 //! The reconciler: its state, and one reconcile.
 
-use std::{io, pin::pin, sync::Arc, time::Duration};
+use std::{future::pending, io, pin::pin, sync::Arc, time::Duration};
 
 use chandler_api::{ProvisionerClass, ProvisionerClassStatus};
 use chandler_runtime::{
-    Backoff, Cache, KindController, Metrics, Next, OwnWrites, Reconciler, Reflector, Report, Shutdown, status_patch,
+    Backoff, Cache, KindController, Metrics, Next, OwnWrites, Reconciler, Reflector, Report, Shutdown, leadership,
+    status_patch,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{Api, ResourceExt as _, core::error_boundary::InvalidObject, runtime::reflector::ObjectRef};
@@ -51,6 +52,8 @@ pub(crate) struct ProvisionerClasses {
     store: Cache<Guarded>,
     pub(super) own_writes: OwnWrites<ProvisionerClass>,
     backoff: Backoff,
+    /// Completes when the controller ends.
+    stopping: Shutdown,
 }
 
 /// A ProvisionerClass that may not decode.
@@ -80,6 +83,7 @@ impl ProvisionerClasses {
             store,
             own_writes,
             backoff: Backoff::default(),
+            stopping: leadership::shutdown(pending()),
         })
     }
 
@@ -92,7 +96,23 @@ impl ProvisionerClasses {
     ) -> KindController<Self> {
         let api = Api::all(self.cluster.client.clone());
         let selection = self.cluster.options.watch_selector.watch();
-        KindController::new(reflector, api, selection, Arc::new(self), metrics, shutdown)
+        let reconciler = Self { stopping: shutdown.clone(), ..self };
+        KindController::new(reflector, api, selection, Arc::new(reconciler), metrics, shutdown)
+    }
+
+    /// Loads the component of a class. If that takes a while, the status says so meanwhile; returns the class with that status.
+    async fn load_reporting(
+        &self,
+        class: &ProvisionerClass,
+        users: &[String],
+        again: bool,
+    ) -> Result<(LoadOutcome, Option<ProvisionerClass>), ReconcileError> {
+        let mut load = pin!(self.load(class, again));
+        if let Ok(outcome) = tokio::time::timeout(LOADING, &mut load).await {
+            return Ok((outcome, None));
+        }
+        let reported = self.report_loading(class, users).await?;
+        Ok((load.await, reported))
     }
 
     /// Reports a class that could not be decoded to the BundleDeployments that name it. An earlier component stays in use.
@@ -144,14 +164,10 @@ impl Reconciler for ProvisionerClasses {
             return Ok(Report::nothing());
         };
         let requested = status::request(class);
-        let (outcome, reported) = {
-            let mut load = pin!(self.load(class, requested.is_some()));
-            if let Ok(outcome) = tokio::time::timeout(LOADING, &mut load).await {
-                (outcome, None)
-            } else {
-                let reported = self.report_loading(class, &users).await?;
-                (load.await, reported)
-            }
+        let (outcome, reported) = tokio::select! {
+            loaded = self.load_reporting(class, &users, requested.is_some()) => loaded?,
+            // A silent registry may take longer than the time that a Pod has to end.
+            () = self.stopping.clone() => return Ok(Report::nothing()),
         };
         let class = reported.as_ref().unwrap_or(class);
         let exists = self.store.get(&ObjectRef::new(&name)).is_some_and(|stored| stored.uid() == class.uid());
