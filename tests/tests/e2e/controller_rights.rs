@@ -14,7 +14,7 @@ use chandler_controller::{
 };
 use chandler_permissions::{Attributes, PolicyRule, ResourceAttributes, cover::break_down, role::Role, roles};
 use chandler_tests::{
-    ContentClient, InProcess, World, bundles::Bundle, content_service, deploy, wait, world::condition,
+    Cluster, ContentClient, InProcess, World, bundles::Bundle, content_service, deploy, wait, world::condition,
 };
 use k8s_openapi::api::{
     coordination::v1::Lease,
@@ -387,8 +387,7 @@ const TAKEN: &[(&str, &str, &str)] = &[
 #[tokio::test]
 async fn a_missing_controller_permission_is_reported_by_name() {
     for (resource, verb, expected) in TAKEN {
-        let mut world = World::new().await;
-        world.stop_controller().await;
+        let mut world = World::without_controller(Cluster::acquire().await).await;
         let name = world.name();
         let mut rights = deployed(&world, "rbac.yaml");
         rights.extend(deployed(&world, "rbac-service-account.yaml"));

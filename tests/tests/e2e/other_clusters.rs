@@ -394,8 +394,7 @@ async fn the_kubeconfig_is_read_with_the_permissions_of_the_account() {
 #[tokio::test]
 async fn other_clusters_are_off_by_default_and_limited_in_number() {
     let mut world = World::without_controller(chandler_tests::Cluster::acquire().await).await;
-    let client = world.client.clone();
-    world.start_controller_with(client.clone(), |options| options.targets.most = 0);
+    world.start_controller_changed(|options| options.targets.most = 0);
     let other = Other::start(&world).await;
     for secret in ["one", "two"] {
         write_secret(&world, secret, "value", &other.cluster.kubeconfig()).await;
@@ -408,7 +407,7 @@ async fn other_clusters_are_off_by_default_and_limited_in_number() {
     assert_eq!(other.value("one").await, None);
 
     world.stop_controller().await;
-    world.start_controller_with(client, |options| options.targets.most = 1);
+    world.start_controller_changed(|options| options.targets.most = 1);
     world.ready(&name).await;
     let second = format!("{}-second", world.name());
     world.apply(&second, spec(&world, &image, "two")).await;

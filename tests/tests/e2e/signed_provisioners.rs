@@ -24,7 +24,7 @@ const REPOSITORY: &str = "provisioners/signed";
 async fn world(rules: Option<Value>) -> World {
     let mut world = World::new().await;
     world.stop_controller().await;
-    world.start_controller_with(world.client.clone(), |options| {
+    world.start_controller_changed(|options| {
         options.allow_unsigned = false;
         if let Some(rules) = rules {
             let file = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "ImageVerification", "rules": rules});
@@ -161,7 +161,7 @@ async fn an_unsigned_component_behind_the_tag_does_not_replace_the_signed_one() 
     stays(&world).await;
     // Neither does a restart.
     world.stop_controller().await;
-    world.start_controller_with(world.client.clone(), |options| options.allow_unsigned = false);
+    world.start_controller_changed(|options| options.allow_unsigned = false);
     stays(&world).await;
     world.deploy(&name, &class, &bell(&world, "bell").await).await;
     world.ready(&name).await;
