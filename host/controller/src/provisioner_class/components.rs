@@ -16,7 +16,7 @@ pub(crate) struct Components {
     pub(crate) images: Images,
     /// Gives access to images.
     pub(crate) sources: Sources,
-    /// Whether components may run of which nobody demands a signature.
+    /// Whether a component may run if neither its class nor a rule demands a signature.
     pub(crate) allow_unsigned: bool,
 }
 

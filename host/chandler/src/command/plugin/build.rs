@@ -14,7 +14,7 @@ use crate::{
 
 /// Make a component of the core module that a compiler wrote
 ///
-/// The module is compiled with bindings of the contract, such as those of the Rust SDK, for `wasm32-unknown-unknown` or `wasm32-wasip1`.
+/// The module is compiled with bindings of the contract, such as the Rust SDK has, for `wasm32-unknown-unknown` or `wasm32-wasip1`.
 /// Tools of other languages write components by themselves; `chandler plugin annotate` gives those a name and formats.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
