@@ -35,7 +35,7 @@ where
 /// Like [`publish`], for a kind whose only condition of its own is `Ready`.
 pub(crate) async fn publish_ready<K>(events: &Events, object: &K, stored: Option<&[Condition]>, new: &[Condition])
 where
-    K: Resource<DynamicType = ()> + Debug,
+    K: Resource<DynamicType = ()> + Debug + 'static,
 {
     publish_of(&[ConditionType::Ready], events, object, stored, new).await;
 }
@@ -47,7 +47,7 @@ async fn publish_of<K>(
     stored: Option<&[Condition]>,
     new: &[Condition],
 ) where
-    K: Resource<DynamicType = ()> + Debug,
+    K: Resource<DynamicType = ()> + Debug + 'static,
 {
     for TransitionEvent { type_, reason, action, message } in of_transitions(reported, stored.unwrap_or_default(), new)
     {
