@@ -117,13 +117,6 @@ const RESOLUTION_RULES: &[Rule] = &[
     },
 ];
 
-/// Objects of one cluster are not known in another one: nothing is installed a second time in silence.
-const SAME_CLUSTER: Rule = Rule {
-    path: &["spec"],
-    expression: "has(self.kubeConfig) == has(oldSelf.kubeConfig)",
-    message: "kubeConfig can be neither added nor removed: delete the BundleDeployment and create it again",
-};
-
 const PROVIDER: &[&str] = &["spec", "provider"];
 const ALERT_RULES: &[Rule] = &[
     Rule {
@@ -201,7 +194,6 @@ fn bundle_deployments() -> CustomResourceDefinition {
             history.max_items = Some(i64::from(MOST_HISTORY) + PROTECTED_REVISIONS);
         }
         source(root);
-        add(root, &SAME_CLUSTER);
     });
     crd
 }

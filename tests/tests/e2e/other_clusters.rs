@@ -240,14 +240,14 @@ async fn a_kubeconfig_may_change_its_credentials_and_not_its_cluster() {
     world.apply(&name, spec(&world, &second, "there")).await;
     becomes(&other, "one", Some("second")).await;
 
-    // Neither the API server nor the controller lets a release move in silence.
-    let removed = world.spec(PLAIN, &second);
-    let mut object = json!({"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": name}, "spec": removed});
-    world.mark(&mut object);
-    let parameters = PatchParams::apply("e2e").force();
-    let refused = world.deployments().patch(&name, &parameters, &Patch::Apply(object)).await;
-    let refused = refused.expect_err("kubeConfig stays").to_string();
-    assert!(refused.contains("kubeConfig can be neither added nor removed"), "{refused}");
+    // A release does not move in silence.
+    world.apply(&name, world.spec(PLAIN, &second)).await;
+    let refused = waits(&world, &name, "TargetChanged").await;
+    assert!(refused.contains("spec.kubeConfig was removed"), "{refused}");
+    assert_eq!(other.value("one").await.as_deref(), Some("second"));
+    assert!(world.config_maps().get_opt("one").await.expect("an answer").is_none());
+    world.apply(&name, spec(&world, &second, "there")).await;
+    world.ready(&name).await;
 
     // A deletion whose Secret is gone waits, and the documented way out leaves the objects.
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.namespace);
