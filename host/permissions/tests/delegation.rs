@@ -79,7 +79,8 @@ fn value(schema: &Value, path: &[&str], text: &str) -> Value {
 fn names_a_principal_or_credentials(path: &str) -> bool {
     let lower = path.to_lowercase();
     // What is installed with the account, and read with it.
-    let is_harmless = lower.starts_with("/valuesfrom/") || lower.ends_with("/namespace") || lower.ends_with("/path");
+    let is_read_with_it = lower.starts_with("/valuesfrom/") || lower.starts_with("/kubeconfig/");
+    let is_harmless = is_read_with_it || lower.ends_with("/namespace") || lower.ends_with("/path");
     !is_harmless && ["secret", "account", "configmap", "credential", "token"].iter().any(|word| lower.contains(word))
 }
 
