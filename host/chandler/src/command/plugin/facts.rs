@@ -8,7 +8,7 @@ use crate::{CommandError, read::component};
 /// The longest name, version or format, in bytes, which hosts accept.
 const LONGEST: usize = 256;
 
-/// What a component declares. What is not given stays as it is.
+/// What a component declares. A missing option leaves the earlier value.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct FactsArguments {
     /// Name of the provisioner, which statuses show
