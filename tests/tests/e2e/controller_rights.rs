@@ -195,8 +195,7 @@ async fn want(world: &World, name: &str, package: &str) {
 
 #[tokio::test]
 async fn the_controller_has_exactly_the_permissions_it_needs() {
-    let mut world = World::new().await;
-    world.stop_controller().await;
+    let mut world = World::without_controller(Cluster::acquire().await).await;
     let name = world.name();
     let rights = deployed(&world, "rbac.yaml");
     apply(&world, &rights).await;
