@@ -1,11 +1,11 @@
 //! The ServiceAccount on whose behalf objects are read: it must exist, and grant its use.
 
-use chandler_api::{BundleDeployment, BundleSource, Reason};
+use chandler_api::{BundleDeployment, BundleSource, MissingPermissions, Reason};
 use chandler_decisions::{account::account, problem::Problem, spec_error::SpecError};
 use chandler_permissions::Account;
 use chandler_rollout::{AccountGrant, RolloutError, impersonating};
 use chandler_source::api_message;
-use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::{core::v1::ServiceAccount, rbac::v1::PolicyRule};
 use kube::{Api, Client, ResourceExt as _};
 
 use super::super::preparer::Preparer;
@@ -40,11 +40,29 @@ pub(super) async fn may_fetch(
     }
 }
 
-/// A client with the account's permissions.
-pub(super) async fn acting(own: &Client, account: &Account, grant: &dyn AccountGrant) -> Result<Client, AccountError> {
-    granted(own, account, grant).await?;
+/// A client that reads what a BundleDeployment names: with the permissions of its account, and without one with the controller's.
+pub(super) async fn reader(
+    preparer: &Preparer,
+    deployment: &BundleDeployment,
+    account: Option<&Account>,
+) -> Result<Client, AccountError> {
+    let own = &preparer.cluster.client;
+    let Some(account) = account else { return Ok(own.clone()) };
+    granted(own, account, &*preparer.grants.asker(deployment)).await?;
     let failed = |message| AccountError::Request { account: account.clone(), message };
     impersonating(own, account).map_err(|error| failed(error.to_string()))
+}
+
+/// The permission for these requests about one object of the core group.
+pub(super) fn missing(resource: &str, verbs: &[&str], namespace: &str, name: &str) -> MissingPermissions {
+    let rule = PolicyRule {
+        api_groups: Some(vec![String::new()]),
+        resource_names: Some(vec![name.to_owned()]),
+        resources: Some(vec![resource.to_owned()]),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        ..PolicyRule::default()
+    };
+    MissingPermissions { namespace: Some(namespace.to_owned()), rules: vec![rule] }
 }
 
 async fn granted(own: &Client, account: &Account, grant: &dyn AccountGrant) -> Result<(), AccountError> {

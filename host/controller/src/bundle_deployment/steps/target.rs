@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use chandler_api::{MissingPermissions, Reason};
+use chandler_api::Reason;
 use chandler_decisions::{
     account::account,
     assessment::{Assessment, ReconcileOutcome, RolloutFindings, Running},
@@ -14,12 +14,12 @@ use chandler_decisions::{
 };
 use chandler_records::State;
 use chandler_source::{Grantee, api_message};
-use k8s_openapi::api::{core::v1::Secret, rbac::v1::PolicyRule};
+use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 
 use super::{
     super::{errors, installer::Installer, subject::Subject},
-    account::acting,
+    account::{missing, reader},
 };
 use crate::targets::{Key, Target, invalid};
 
@@ -102,13 +102,8 @@ async fn read(installer: &Installer, subject: &Subject, key: &Key, intent: Inten
         Err(_) if intent == Intent::TearDown => None,
         Err(error) => return Err(Problem::from(&error)),
     };
-    let client = match &account {
-        Some(account) => {
-            let grant = installer.preparer.grants.asker(deployment);
-            acting(&cluster.client, account, &*grant).await.map_err(|error| Problem::from(&error))?
-        }
-        None => cluster.client.clone(),
-    };
+    let client = reader(&installer.preparer, deployment, account.as_ref()).await;
+    let client = client.map_err(|error| Problem::from(&error))?;
     let Some(reference) = &deployment.spec.kube_config else {
         return Err(invalid(&key.secret(), &"no Secret is named"));
     };
@@ -123,7 +118,7 @@ async fn read(installer: &Installer, subject: &Subject, key: &Key, intent: Inten
                 key.secret()
             );
             let reason = if account.is_some() { Reason::PermissionsMissing } else { Reason::Forbidden };
-            let missing_permissions = account.iter().map(|_| missing(namespace, secret_name)).collect();
+            let missing_permissions = account.iter().map(|_| missing("secrets", &["get"], namespace, secret_name)).collect();
             Problem { needs_grant: true, missing_permissions, ..Problem::transient(reason, message) }
         }
         error => {
@@ -149,17 +144,6 @@ async fn read(installer: &Installer, subject: &Subject, key: &Key, intent: Inten
         Some(kubeconfig) => Ok(kubeconfig.0),
         None => Err(invalid(&key.secret(), &format!("it has no key {}", named.unwrap_or("value")))),
     }
-}
-
-fn missing(namespace: &str, name: &str) -> MissingPermissions {
-    let rule = PolicyRule {
-        api_groups: Some(vec![String::new()]),
-        resource_names: Some(vec![name.to_owned()]),
-        resources: Some(vec!["secrets".to_owned()]),
-        verbs: vec!["get".to_owned()],
-        ..PolicyRule::default()
-    };
-    MissingPermissions { namespace: Some(namespace.to_owned()), rules: vec![rule] }
 }
 
 /// What a reconcile reports whose other cluster is unavailable.

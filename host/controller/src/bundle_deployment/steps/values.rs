@@ -5,17 +5,16 @@
 
 use std::sync::Arc;
 
-use chandler_api::{BundleDeployment, MissingPermissions, Reason, ValuesKind};
+use chandler_api::{BundleDeployment, Reason, ValuesKind};
 use chandler_decisions::{account::account, problem::Problem, spec_error::SpecError};
 use chandler_permissions::Account;
 use chandler_source::{Grantee, api_message};
 use chandler_values::{Objects, Problem as ValuesProblem, ReadError, Values, ValuesError};
-use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::ResourceExt as _;
 
 use super::{
     super::preparer::Preparer,
-    account::{AccountError, acting},
+    account::{AccountError, missing, reader},
 };
 use crate::{
     signals::Signal,
@@ -51,10 +50,7 @@ pub(super) async fn read(preparer: &Arc<Preparer>, deployment: &BundleDeployment
         return Ok(Values::default());
     }
     let account = account(deployment, &preparer.cluster.options.accounts)?;
-    let client = match &account {
-        Some(account) => acting(&preparer.cluster.client, account, &*preparer.grants.asker(deployment)).await?,
-        None => preparer.cluster.client.clone(),
-    };
+    let client = reader(preparer, deployment, account.as_ref()).await?;
     let read = chandler_values::read(&client, namespace, references).await;
     let mut objects = read.map_err(|error| refused(error, &name, account.as_ref()))?;
     let place = Place { namespace: namespace.clone(), account: account.clone() };
@@ -106,7 +102,7 @@ impl From<&ReadValuesError> for Problem {
             }
             ReadValuesError::Forbidden { kind, namespace, name, .. } => Self {
                 needs_grant: true,
-                missing_permissions: vec![missing(*kind, namespace, name)],
+                missing_permissions: vec![missing(kind.plural(), &["get", "list", "watch"], namespace, name)],
                 ..Self::transient(Reason::PermissionsMissing, message)
             },
             ReadValuesError::Read { .. } => Self::transient(Reason::Retrying, message),
@@ -117,17 +113,6 @@ impl From<&ReadValuesError> for Problem {
             ReadValuesError::Values(_) => Self::terminal(Reason::InvalidValues, message),
         }
     }
-}
-
-fn missing(kind: ValuesKind, namespace: &str, name: &str) -> MissingPermissions {
-    let rule = PolicyRule {
-        api_groups: Some(vec![String::new()]),
-        resource_names: Some(vec![name.to_owned()]),
-        resources: Some(vec![kind.plural().to_owned()]),
-        verbs: ["get", "list", "watch"].map(str::to_owned).to_vec(),
-        ..PolicyRule::default()
-    };
-    MissingPermissions { namespace: Some(namespace.to_owned()), rules: vec![rule] }
 }
 
 #[cfg(test)]
