@@ -15,7 +15,7 @@ use oci_client::{
     errors::OciDistributionError,
     secrets::RegistryAuth,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -77,7 +77,12 @@ impl Image {
             "config": described(CONFIG, &config),
             "layers": [described(LAYER, &layer)],
         });
-        Ok(Self { manifest: manifest.to_string().into_bytes(), config, layer: layer.into() })
+        Ok(Self::new(&manifest, config, layer.into()))
+    }
+
+    /// The image with this manifest, which describes the configuration and the layer.
+    pub(super) fn new(manifest: &Value, config: Vec<u8>, layer: Bytes) -> Self {
+        Self { manifest: manifest.to_string().into_bytes(), config, layer }
     }
 
     /// The digest of the manifest.
@@ -85,7 +90,7 @@ impl Image {
         Digest::of(&self.manifest)
     }
 
-    /// The size of the compressed files.
+    /// The size of the layer.
     pub fn layer_bytes(&self) -> u64 {
         self.layer.len() as u64
     }

@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::facts::FactsArguments;
+use super::facts::{self, FactsArguments};
 use crate::{
     CommandError,
     read::component,
-    view::{output, terminal::Terminal, text::one_line},
-    write::component_file,
+    view::{terminal::Terminal, text::one_line},
 };
 
 /// Write name, version and formats into a component
@@ -45,9 +44,6 @@ impl Annotate {
         }
         let name = one_line(&self.component.display().to_string());
         let wasm = self.facts.annotated(&component::file(&self.component)?, &name)?;
-        let inspection = component::inspected(&wasm, &name)?;
-        component_file::write(&self.to, &wasm)?;
-        terminal.line(format!("wrote {}", one_line(&self.to.display().to_string())));
-        output::print(&component::Described::new(&wasm, inspection).text())
+        facts::write(&self.to, &wasm, &name, terminal)
     }
 }

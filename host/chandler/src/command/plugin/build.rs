@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use chandler_componentize::ComponentError;
 
-use super::facts::FactsArguments;
+use super::facts::{self, FactsArguments};
 use crate::{
     CommandError,
     read::component,
-    view::{output, terminal::Terminal, text::one_line},
-    write::component_file,
+    view::{terminal::Terminal, text::one_line},
 };
 
 /// Make a component of the core module that a compiler wrote
@@ -57,10 +56,6 @@ impl Build {
         if !self.facts.is_empty() {
             wasm = self.facts.annotated(&wasm, &name)?;
         }
-        // Before anything is written.
-        let inspection = component::inspected(&wasm, &name)?;
-        component_file::write(&self.to, &wasm)?;
-        terminal.line(format!("wrote {}", one_line(&self.to.display().to_string())));
-        output::print(&component::Described::new(&wasm, inspection).text())
+        facts::write(&self.to, &wasm, &name, terminal)
     }
 }

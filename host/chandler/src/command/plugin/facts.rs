@@ -1,9 +1,16 @@
-//! What an author declares about a component.
+//! What an author declares about a component, and the file that has it.
+
+use std::path::Path;
 
 use chandler_componentize::Facts;
 use chandler_engine::Inspection;
 
-use crate::{CommandError, read::component};
+use crate::{
+    CommandError,
+    read::component::{self, Described},
+    view::{output, terminal::Terminal, text::one_line},
+    write::component_file,
+};
 
 /// The longest name, version or format, in bytes, which hosts accept.
 const LONGEST: usize = 256;
@@ -48,6 +55,14 @@ impl FactsArguments {
         chandler_componentize::annotated(wasm, &facts)
             .map_err(|error| CommandError::failed(format!("failed to annotate {name}")).because(&error))
     }
+}
+
+/// Writes a component to a file, once it is certain that this version can read it, and prints what it says. `name` names it in errors.
+pub(super) fn write(to: &Path, wasm: &[u8], name: &str, terminal: &Terminal) -> Result<(), CommandError> {
+    let inspection = component::inspected(wasm, name)?;
+    component_file::write(to, wasm)?;
+    terminal.line(format!("wrote {}", one_line(&to.display().to_string())));
+    output::print(&Described::new(wasm, inspection).text())
 }
 
 fn text(text: &str) -> Result<String, String> {

@@ -10,7 +10,7 @@ use crate::{
     arguments::{registry::RegistryArguments, values},
     read::component::{self, Described},
     view::{output, terminal::Terminal, text::one_line},
-    write::{component_image::ComponentImage, image},
+    write::{component_image, image},
 };
 
 /// Push a component to a registry
@@ -58,15 +58,14 @@ impl Push {
         let name = one_line(&self.component.display().to_string());
         let wasm = component::file(&self.component)?;
         let inspection = component::inspected(&wasm, &name)?;
-        let size = HumanBytes(wasm.len() as u64);
-        let annotations: BTreeMap<String, String> = self.annotations.iter().cloned().collect();
-        let artifact = ComponentImage::pack(wasm.clone(), &inspection, annotations);
         let described = Described::new(&wasm, inspection);
         described.usable(&name)?;
         for warning in described.warnings() {
             terminal.line(format!("warning: {warning}"));
         }
-        let digest = artifact.digest();
+        let annotations: BTreeMap<String, String> = self.annotations.iter().cloned().collect();
+        let artifact = component_image::pack(wasm, &described.inspection, annotations);
+        let (size, digest) = (HumanBytes(artifact.layer_bytes()), artifact.digest());
         if self.dry_run {
             terminal.line(format!("would push {} ({size}); nothing was pushed", self.image));
         } else {
