@@ -133,6 +133,8 @@ async fn reconcile(name: &str, installer: &Arc<Installer>) -> Result<Action, Rec
         }
     };
     let bytes = installer.memory.sizes.of(name);
+    // What has begun is completed before much else begins.
+    let requester = if installer.memory.begun.has(name) { requester.continuing() } else { requester };
     slots.within(requester, bytes, work).await.unwrap_or_else(|| Ok(Action::await_change()))
 }
 
@@ -251,7 +253,9 @@ async fn finish(
     let began = Instant::now();
     report::report(installer.report(), subject, found, &redactor).await?;
     installer.cluster.metrics.stepped(Step::Report, began.elapsed());
-    if matches!(found.outcome, ReconcileOutcome::RollingOut(_)) {
+    let is_rolling_out = matches!(found.outcome, ReconcileOutcome::RollingOut(_));
+    installer.memory.begun.note(&name, is_rolling_out);
+    if is_rolling_out {
         installer.memory.announcements.note(&name);
     } else {
         installer.memory.announcements.forget(&name);
@@ -354,6 +358,7 @@ async fn bring(
     subject.record.open_revision(None);
     if let Some(status) = announced.lock().await.take() {
         installer.memory.announcements.note(&subject.name());
+        installer.memory.begun.note(&subject.name(), true);
         subject.stored = Some(BundleDeploymentStatus::clone(&status));
         subject.deployment.status = Some(status);
     }

@@ -1,7 +1,7 @@
 //! What the controller remembers about BundleDeployments between reconciles. Losing it only costs time.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     time::{Duration, Instant},
 };
 
@@ -41,6 +41,8 @@ pub(crate) struct Memory {
     pub(crate) conflicts: OwnershipConflicts,
     /// When revisions were announced.
     pub(crate) announcements: Announcements,
+    /// Rollouts that have begun and are not complete.
+    pub(crate) begun: BegunRollouts,
     /// Candidates that failed.
     pub(crate) failed: FailedCandidates,
     /// Updates of provisioners that did not render.
@@ -71,6 +73,7 @@ impl Memory {
         self.debounce.forget(name);
         self.conflicts.forget(name);
         self.announcements.forget(name);
+        self.begun.note(name, false);
         self.detections.forget(name);
         self.registries.with(|waits, _| waits.forget(name));
         self.grants.note(name, false);
@@ -188,6 +191,27 @@ impl Announcements {
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
         self.0.lock()
+    }
+}
+
+/// The BundleDeployments whose rollouts have begun and are not complete, as far as this controller has seen.
+#[derive(Default)]
+pub(crate) struct BegunRollouts(Mutex<HashSet<String>>);
+
+impl BegunRollouts {
+    /// Notes whether a rollout has begun and is not complete.
+    pub(crate) fn note(&self, name: &str, has_begun: bool) {
+        let mut all = self.0.lock();
+        if has_begun {
+            all.insert(name.to_owned());
+        } else {
+            all.remove(name);
+        }
+    }
+
+    /// Whether a rollout of this BundleDeployment has begun and is not complete.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.lock().contains(name)
     }
 }
 

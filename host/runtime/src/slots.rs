@@ -270,6 +270,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_has_begun_is_completed_before_much_else_begins() {
+        let slots = slots(1);
+        let (done, waits) = ending();
+        let mut first = pin!(slots.within(requester(), 0, |_| waits.clone()));
+        assert!(poll!(&mut first).is_pending());
+        let order = Mutex::new(Vec::new());
+        let (slots, order) = (&slots, &order);
+        let work = |requester: Requester, what: &'static str| {
+            Box::pin(slots.within(requester, 0, move |_| async move { order.lock().push(what) }))
+        };
+        // New work of many requesters, then the second stage of rollouts.
+        let mut all: Vec<_> = (0..50).map(|number| work(Requester::new(&number.to_string(), "x"), "new")).collect();
+        all.extend((0..6).map(|number| work(Requester::new(&format!("begun{number}"), "x").continuing(), "begun")));
+        for waiting in &mut all {
+            assert!(poll!(waiting).is_pending());
+        }
+        done.send(()).expect("it waits");
+        assert!(poll!(&mut first).is_ready());
+        futures::future::join_all(all).await;
+        let order = order.lock();
+        assert_eq!(order[..9], ["begun", "begun", "begun", "new", "begun", "begun", "begun", "new", "new"]);
+        assert_eq!(order.len(), 56);
+    }
+
+    #[tokio::test]
     async fn a_slot_serves_one_reconcile_at_a_time_until_it_expires() {
         let slots = Slots { slot_timeout: Duration::from_millis(1), ..slots(1) };
         let mut slow = pin!(slots.within(requester(), 0, async |_| pending::<()>().await));

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
-use crate::{Requester, Rotation};
+use crate::{Requester, Rotation, rotation::Turn};
 
 /// A number of permits, for which requesters take turns. Clones share them.
 #[derive(Clone, Debug)]
@@ -119,8 +119,9 @@ impl Turns {
 impl State {
     /// Grants permits while the next waiter's are free.
     fn grant(&mut self, turns: &Turns) {
-        while let Some(namespace) = self.next() {
-            let Some(Waiting { count, grant }) = self.waiting.pop_of(&namespace) else { return };
+        while let Some(turn) = self.next() {
+            let Some(Waiting { count, grant }) = self.waiting.pop_of(&turn) else { return };
+            let namespace = turn.namespace;
             self.take(&namespace, count);
             if let Err(mut unwanted) = grant.send(Permit { count, namespace, turns: Some(turns.clone()) }) {
                 // Dropping it would lock the state again.
@@ -130,13 +131,13 @@ impl State {
         }
     }
 
-    /// The namespace whose turn it is, if the permits that it waits for are free.
-    fn next(&self) -> Option<Arc<str>> {
+    /// Whose turn it is, if the permits that it waits for are free.
+    fn next(&self) -> Option<Turn> {
         let may = |namespace: &Arc<str>, next: &Waiting| {
             self.most.is_none_or(|most| self.held(namespace) + next.count <= most)
         };
-        let (namespace, next) = self.waiting.front_of(may)?;
-        (next.count <= self.free).then(|| Arc::clone(namespace))
+        let (turn, next) = self.waiting.front_of(may)?;
+        (next.count <= self.free).then_some(turn)
     }
 
     fn held(&self, namespace: &str) -> usize {

@@ -10,12 +10,30 @@ use std::sync::Arc;
 pub struct Requester {
     pub(crate) namespace: Arc<str>,
     pub(crate) account: Arc<str>,
+    pub(crate) lane: Lane,
+}
+
+/// Whether work continues something that has begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Lane {
+    /// It begins something.
+    #[default]
+    New,
+    /// It continues something.
+    Begun,
 }
 
 impl Requester {
     /// An account of a namespace.
     pub fn new(namespace: &str, account: &str) -> Self {
-        Self { namespace: namespace.into(), account: account.into() }
+        Self { namespace: namespace.into(), account: account.into(), lane: Lane::New }
+    }
+
+    /// The same account, for work that continues something that has begun. It gets [up to three of four turns](crate::Rotation), so that much
+    /// new work does not keep everything unfinished.
+    #[must_use]
+    pub fn continuing(self) -> Self {
+        Self { lane: Lane::Begun, ..self }
     }
 
     /// Its namespace; empty for the controller.

@@ -5,12 +5,32 @@ use std::{
     sync::Arc,
 };
 
-use crate::Requester;
+use crate::{Requester, requester::Lane};
+
+/// How many turns in a row continue something that has begun, while new work waits.
+const IN_A_ROW: u8 = 3;
 
 /// The waiting items of many requesters. Namespaces take turns, within a namespace its accounts, and the items of an account come in the order
 /// of their arrival.
+///
+/// Work that continues something ([`Requester::continuing`]) comes before new work, and each fourth turn is for new work: if 200 rollouts begin
+/// at once, the first ones are complete early, instead of all of them at the end. A requester with nothing but new work waits four times as long
+/// at most.
 #[derive(Debug)]
-pub struct Rotation<T>(Ring<Ring<VecDeque<T>>>);
+pub struct Rotation<T> {
+    new: Ring<Ring<VecDeque<T>>>,
+    begun: Ring<Ring<VecDeque<T>>>,
+    /// The turns since the last one of new work.
+    in_a_row: u8,
+}
+
+/// A turn of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// The namespace.
+    pub(crate) namespace: Arc<str>,
+    lane: Lane,
+}
 
 /// Queues by name, each of which has an item, in the order of their turns.
 #[derive(Debug)]
@@ -31,52 +51,88 @@ trait Queue: Default {
 
 impl<T> Default for Rotation<T> {
     fn default() -> Self {
-        Self(Ring::default())
+        Self { new: Ring::default(), begun: Ring::default(), in_a_row: 0 }
     }
 }
 
 impl<T> Rotation<T> {
     /// Adds an item behind the others of its requester.
     pub fn push(&mut self, requester: &Requester, item: T) {
-        self.0.queue(&requester.namespace).queue(&requester.account).push_back(item);
+        self.ring_mut(requester.lane).queue(&requester.namespace).queue(&requester.account).push_back(item);
     }
 
     /// The item whose turn it is.
     pub fn front(&self) -> Option<&T> {
-        self.0.front()
+        self.lanes().into_iter().find_map(|lane| self.ring(lane).front())
     }
 
     /// Removes the item whose turn it is. The next turn is another namespace's, if one waits.
     pub fn pop(&mut self) -> Option<T> {
-        self.0.pop()
+        let lane = self.lanes().into_iter().find(|lane| !self.ring(*lane).is_empty())?;
+        self.had_turn(lane);
+        self.ring_mut(lane).pop()
     }
 
-    /// The item whose turn it is among the namespaces that may have a turn now, and its namespace. `may` gets the namespace and its first item.
-    pub fn front_of(&self, may: impl Fn(&Arc<str>, &T) -> bool) -> Option<(&Arc<str>, &T)> {
-        let first = |name| Some((name, self.0.queues.get(name)?.front()?));
-        self.0.order.iter().filter_map(first).find(|(name, item)| may(name, item))
+    /// The item whose turn it is among the namespaces that may have a turn now, and the turn. `may` gets the namespace and its first item.
+    pub(crate) fn front_of(&self, may: impl Fn(&Arc<str>, &T) -> bool) -> Option<(Turn, &T)> {
+        self.lanes().into_iter().find_map(|lane| {
+            let ring = self.ring(lane);
+            let first = |name| Some((name, ring.queues.get(name)?.front()?));
+            let (name, item) = ring.order.iter().filter_map(first).find(|(name, item)| may(name, item))?;
+            Some((Turn { namespace: Arc::clone(name), lane }, item))
+        })
     }
 
-    /// Removes the first item of a namespace, which is then the last in turn.
-    pub fn pop_of(&mut self, namespace: &str) -> Option<T> {
-        let place = self.0.order.iter().position(|name| **name == *namespace)?;
-        let name = self.0.order.remove(place)?;
-        self.0.pop_queue(name)
+    /// Removes the item of a turn. Its namespace is then the last one.
+    pub(crate) fn pop_of(&mut self, turn: &Turn) -> Option<T> {
+        let ring = self.ring_mut(turn.lane);
+        let place = ring.order.iter().position(|name| *name == turn.namespace)?;
+        let name = ring.order.remove(place)?;
+        let item = ring.pop_queue(name);
+        self.had_turn(turn.lane);
+        item
     }
 
     /// Keeps these items alone. The order of turns stays.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        self.0.retain(&mut keep);
+        self.new.retain(&mut keep);
+        self.begun.retain(&mut keep);
     }
 
     /// How many items wait.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.new.len() + self.begun.len()
     }
 
     /// Whether no item waits.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.new.is_empty() && self.begun.is_empty()
+    }
+
+    /// The lanes, the one whose turn it is first.
+    fn lanes(&self) -> [Lane; 2] {
+        if self.in_a_row < IN_A_ROW { [Lane::Begun, Lane::New] } else { [Lane::New, Lane::Begun] }
+    }
+
+    fn had_turn(&mut self, lane: Lane) {
+        self.in_a_row = match lane {
+            Lane::New => 0,
+            Lane::Begun => self.in_a_row.saturating_add(1),
+        };
+    }
+
+    fn ring(&self, lane: Lane) -> &Ring<Ring<VecDeque<T>>> {
+        match lane {
+            Lane::New => &self.new,
+            Lane::Begun => &self.begun,
+        }
+    }
+
+    fn ring_mut(&mut self, lane: Lane) -> &mut Ring<Ring<VecDeque<T>>> {
+        match lane {
+            Lane::New => &mut self.new,
+            Lane::Begun => &mut self.begun,
+        }
     }
 }
 
@@ -225,14 +281,35 @@ mod tests {
             rotation.push(&Requester::new(namespace, "x"), item);
         }
         let next = |rotation: &Rotation<u8>| {
-            rotation.front_of(|name, _| **name != *"a").map(|(name, item)| (name.clone(), *item))
+            rotation.front_of(|name, _| **name != *"a").map(|(turn, item)| (turn, *item))
         };
-        assert_eq!(next(&rotation), Some(("b".into(), 3)));
-        assert_eq!(rotation.pop_of("b"), Some(3));
-        assert_eq!(next(&rotation), Some(("c".into(), 4)));
-        assert_eq!((rotation.pop_of("b"), rotation.front()), (None, Some(&1)));
-        assert_eq!(rotation.pop_of("a"), Some(1));
+        let of = |namespace: &str| Turn { namespace: namespace.into(), lane: Lane::New };
+        assert_eq!(next(&rotation), Some((of("b"), 3)));
+        assert_eq!(rotation.pop_of(&of("b")), Some(3));
+        assert_eq!(next(&rotation), Some((of("c"), 4)));
+        assert_eq!((rotation.pop_of(&of("b")), rotation.front()), (None, Some(&1)));
+        assert_eq!(rotation.pop_of(&of("a")), Some(1));
         assert_eq!(drain(&mut rotation), [4, 2]);
+    }
+
+    #[test]
+    fn work_that_has_begun_comes_first_and_new_work_has_each_fourth_turn() {
+        let (many, other) = (Requester::new("a", "a"), Requester::new("b", "b"));
+        let mut rotation = Rotation::default();
+        for item in 0..5 {
+            rotation.push(&many, ("new", item));
+            rotation.push(&other.clone().continuing(), ("begun", item));
+        }
+        let order: Vec<&str> = drain(&mut rotation).into_iter().map(|(lane, _)| lane).collect();
+        assert_eq!(order, ["begun", "begun", "begun", "new", "begun", "begun", "new", "new", "new", "new"]);
+        // Turns without new work do not add up to a debt.
+        for item in 0..9 {
+            rotation.push(&other.clone().continuing(), ("begun", item));
+        }
+        assert_eq!(drain(&mut rotation).len(), 9);
+        rotation.push(&other.clone().continuing(), ("begun", 0));
+        rotation.push(&many, ("new", 0));
+        assert_eq!(drain(&mut rotation), [("new", 0), ("begun", 0)]);
     }
 
     #[derive(Clone, Copy, Debug)]
@@ -296,6 +373,36 @@ mod tests {
                 passed_within.retain(|requester, _| waiting.iter().any(|(_, of)| of == requester));
             }
             prop_assert_eq!(drain(&mut rotation).len(), waiting.len());
+        }
+
+        /// With work of both kinds, each item comes out once, and while new work waits, no more than three turns in a row continue something.
+        #[test]
+        fn new_work_has_each_fourth_turn(
+            steps in prop::collection::vec((0..4_u8, 0..3_u8, any::<bool>(), any::<bool>()), 0..200),
+        ) {
+            let mut rotation = Rotation::default();
+            let (mut waiting, mut new_waiting, mut in_a_row) = (0_usize, 0_usize, 0_u8);
+            for (namespace, account, begun, pops) in steps {
+                if !pops {
+                    let requester = Requester::new(&namespace.to_string(), &account.to_string());
+                    rotation.push(&if begun { requester.continuing() } else { requester }, begun);
+                    waiting += 1;
+                    new_waiting += usize::from(!begun);
+                    continue;
+                }
+                let popped = rotation.pop();
+                prop_assert_eq!(popped.is_some(), waiting > 0);
+                let Some(begun) = popped else { continue };
+                waiting -= 1;
+                if begun {
+                    in_a_row = if new_waiting > 0 { in_a_row + 1 } else { 0 };
+                    prop_assert!(in_a_row <= IN_A_ROW);
+                } else {
+                    new_waiting -= 1;
+                    in_a_row = 0;
+                }
+            }
+            prop_assert_eq!(drain(&mut rotation).len(), waiting);
         }
     }
 }
