@@ -207,7 +207,7 @@ pub struct ClassUses {
     /// Those whose update is pending approval.
     #[serde(default, skip_serializing_if = "schema::is_nought")]
     pub waiting: i64,
-    /// Those of them whose objects would change.
+    /// The waiting ones whose objects would change.
     #[serde(default, skip_serializing_if = "schema::is_nought")]
     pub changing: i64,
     /// Those whose update failed: the component does not render their bundle, or what it rendered did not become healthy in time.
