@@ -48,6 +48,8 @@ names! {
         Compatible,
         /// ProvisionerClass: the component is compiled.
         Compiled,
+        /// ProvisionerClass: the BundleDeployments that use the class have its component. Absent while none uses it.
+        Updated,
         /// All: the state matches the spec. Summarizes the other conditions.
         Ready,
     }

@@ -98,8 +98,8 @@ pub use platform_operator::{
 pub use platform_policy::{PlatformPolicy, PlatformPolicySpec, PlatformPolicyStatus, PolicyPackage};
 pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{
-    ClassDeletion, Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus, ProvisionerLimits,
-    UpdatePolicy, WhileInUse,
+    ClassDeletion, ClassUses, Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus,
+    ProvisionerLimits, StagedUpdate, UpdatePolicy, WhileInUse,
 };
 pub use receiver::{
     PolledKind, Receiver, ReceiverResource, ReceiverSpec, ReceiverStatus, ReceiverType, TokenReference,

@@ -1,5 +1,7 @@
 //! `chandler.dev/v1alpha1 ProvisionerClass`: a provisioner that BundleDeployments can use.
 
+use std::collections::BTreeMap;
+
 use chandler_verify::Verification;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -26,7 +28,10 @@ use crate::schema;
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name": "Version", "type": "string", "jsonPath": ".status.component.version"}"#,
+    printcolumn = r#"{"name": "Uses", "type": "integer", "jsonPath": ".status.uses.total"}"#,
+    printcolumn = r#"{"name": "Updated", "type": "integer", "jsonPath": ".status.uses.updated"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Policy", "type": "string", "jsonPath": ".spec.updatePolicy", "priority": 1}"#,
     printcolumn = r#"{"name": "Image", "type": "string", "jsonPath": ".spec.image", "priority": 1}"#,
     printcolumn = r#"{"name": "Priority", "type": "integer", "jsonPath": ".spec.priority", "priority": 1}"#,
     printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].message", "priority": 1}"#
@@ -52,11 +57,19 @@ pub struct ProvisionerClassSpec {
     pub priority: i32,
     /// When installed BundleDeployments get a newer component or configuration of the class. With Manual, the default, each keeps
     /// those that its release was rendered with: status.pendingChange of the BundleDeployment describes the update, and a
-    /// ChangeApproval approves it. Automatic updates all at once. New installations, and new content or configuration of a
-    /// BundleDeployment, always use the newest.
+    /// ChangeApproval approves it. WhenUnchanged updates those at once whose release stays the same, object by object; the others wait
+    /// as with Manual. Staged updates a few at a time, in the order of spec.staged, until one fails. Automatic updates all at once. New
+    /// installations, and new content or configuration of a BundleDeployment, always use the newest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::enumeration::<UpdatePolicy>")]
     pub update_policy: Option<UpdatePolicy>,
+    /// How the updatePolicy Staged proceeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staged: Option<StagedUpdate>,
+    /// Keeps the component that is in use: no newer one is loaded, and no installed BundleDeployment is updated, whatever updatePolicy
+    /// says. Other changes of this spec wait as well, except verification. Installed releases are looked after.
+    #[serde(default, skip_serializing_if = "schema::is_false")]
+    pub suspend: bool,
     /// Configuration for the provisioner. The configuration of a BundleDeployment is merged over it, member by member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
@@ -77,10 +90,28 @@ pub enum UpdatePolicy {
     Manual,
     /// At once.
     Automatic,
+    /// At once if the newer component renders the installed release, else when the update is approved.
+    WhenUnchanged,
+    /// A few at a time, until one fails.
+    Staged,
 }
 
 impl schema::Enumeration for UpdatePolicy {
-    const NAMES: &[&str] = &["Manual", "Automatic"];
+    const NAMES: &[&str] = &["Manual", "Automatic", "WhenUnchanged", "Staged"];
+}
+
+/// How an update of a class with the policy Staged proceeds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StagedUpdate {
+    /// The labels of the BundleDeployments that are updated first. The others follow once these succeeded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "schema::labels")]
+    pub match_labels: BTreeMap<String, String>,
+    /// How many percent of the BundleDeployments that use the class are updated at once, at least one. The default is 10.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    pub percent: Option<i32>,
 }
 
 /// What happens when a class is deleted.
@@ -144,7 +175,8 @@ pub struct ProvisionerLimits {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProvisionerClassStatus {
-    /// Conditions: Resolved, Verified, Compatible, Compiled, and Ready, which summarizes the others.
+    /// Conditions: Resolved, Verified, Compatible, Compiled, Ready, which summarizes these, and Updated: whether the BundleDeployments
+    /// that use the class have its component.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -158,6 +190,29 @@ pub struct ProvisionerClassStatus {
     /// BundleDeployments may use an earlier one, which their status names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<Component>,
+    /// How many BundleDeployments use the class, and how far the update to its component is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uses: Option<ClassUses>,
+}
+
+/// How many BundleDeployments use a class, by what they do with its component. It names none of them: who may read a class need not be
+/// allowed to read all BundleDeployments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClassUses {
+    /// All that use the class.
+    pub total: i64,
+    /// Those whose release the component of the class rendered.
+    pub updated: i64,
+    /// Those whose update is pending approval.
+    #[serde(default, skip_serializing_if = "schema::is_nought")]
+    pub waiting: i64,
+    /// The waiting ones whose objects would change.
+    #[serde(default, skip_serializing_if = "schema::is_nought")]
+    pub changing: i64,
+    /// Those whose update failed: the component does not render their bundle, or what it rendered did not become healthy in time.
+    #[serde(default, skip_serializing_if = "schema::is_nought")]
+    pub failed: i64,
 }
 
 /// A component that was pulled, checked and compiled.

@@ -84,6 +84,12 @@ pub(crate) fn is_zero(number: &i32) -> bool {
     *number == 0
 }
 
+/// Whether a count is zero, so that it is omitted.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to skip_serializing_if")]
+pub(crate) fn is_nought(count: &i64) -> bool {
+    *count == 0
+}
+
 /// A text of a few lines.
 pub(crate) fn short_text(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 1024})

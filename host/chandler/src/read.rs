@@ -3,6 +3,7 @@
 pub mod below;
 pub mod cache;
 pub mod catalogs;
+pub mod class_diff;
 pub mod classes;
 pub mod cluster;
 pub mod cluster_catalogs;

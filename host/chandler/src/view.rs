@@ -4,6 +4,7 @@ pub mod adoption;
 pub mod advice;
 pub mod api_error;
 pub mod catalogs;
+pub mod class_diff;
 pub mod cluster_catalogs;
 pub mod conditions;
 pub mod controller_absence;

@@ -39,7 +39,7 @@ use chandler_decisions::{
     assessment::{Assessment, ReconcileOutcome, Running, Selection},
     drift,
     intent::{self, Intent, Route},
-    redaction, revisions,
+    privileges, redaction, revisions,
     spec_error::SpecError,
     status,
 };
@@ -237,6 +237,12 @@ async fn finish(
 ) -> Result<Action, ReconcileError> {
     let name = subject.name();
     awaited::note(subject, found, installer);
+    if let (ReconcileOutcome::ApplyFailed(problem), Some(candidate)) = (&found.outcome, &found.selection.candidate)
+        && (problem.terminal || problem.needs_grant || !problem.collisions.is_empty())
+        && privileges::is_update_of_provisioner(subject.history(), candidate)
+    {
+        installer.memory.failed_updates.refused(&name, &candidate.provisioner.digest);
+    }
     if let Some(problem) = found.problem() {
         let is_reported = !problem.is_api_unavailable() || installer.backoff.failures(&name) >= TRANSIENT_FAILURES;
         // The reconcile that sees the deletion reports on it.

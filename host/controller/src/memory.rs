@@ -81,13 +81,14 @@ impl Memory {
         self.values.forget(name);
         self.contents.forget(name);
         self.target_info.forget(name);
-        self.try_again(name);
+        self.failed.clear(name);
+        self.failed_updates.forget(name);
     }
 
     /// Forgets that the candidate of a BundleDeployment failed: something that it depends on changed.
     pub(crate) fn try_again(&self, name: &str) {
         self.failed.clear(name);
-        self.failed_updates.forget(name);
+        self.failed_updates.try_again(name);
     }
 
     /// Forgets the failures of the candidates whose provisioners requested facts about the cluster that changed.

@@ -13,6 +13,8 @@
 //! | `earlier` | components that rendered releases and that no class has any more | yes |
 //! | `served` | which artifact last served each class, across restarts | disk |
 //! | `retention` | whether a deleted class is kept while BundleDeployments use it | writes |
+//! | `loads` | when components were loaded | no |
+//! | `uses` | what those that use a class do with its component, and whose turn it is | no |
 //! | `users` | which BundleDeployments a class concerns | no |
 //! | `status` | derives the status | no |
 
@@ -20,12 +22,14 @@ mod classes;
 mod components;
 mod earlier;
 mod load;
+mod loads;
 mod preload;
 mod reconciler;
 mod retention;
 mod served;
 mod status;
 mod users;
+mod uses;
 
 pub(crate) use self::{
     classes::{Class, Classes, NotReady, Offer},

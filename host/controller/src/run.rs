@@ -283,8 +283,10 @@ async fn reconcile_until_rewind(
     // Before anything is pulled: a mirror set can forbid contacting a source.
     mirrors.read().await.map_err(|(what, source)| ControllerError::List { what, source })?;
     let selector = &options.watch_selector;
-    let provisioner_classes = ProvisionerClasses::open(&cluster, &signals, &known, (&defined, &components), &classes)
-        .map_err(ControllerError::Cache)?;
+    let evidence = (&records, &installer.memory);
+    let provisioner_classes =
+        ProvisionerClasses::open(&cluster, &signals, &known, evidence, (&defined, &components), &classes)
+            .map_err(ControllerError::Cache)?;
     let catalog_reconciler = Arc::new(Catalogs::open(&cluster, &signals, &catalog_states, catalog_sources)?);
     // The records of a BundleDeployment that is not selected belong to another controller.
     patiently(|| records.load(selector.selects_all()), RecordError::is_transient).await?;

@@ -229,6 +229,14 @@ reasons! {
         ProvisionerReady => Nothing,
         /// A newer component is not available. The previous one stays in use.
         UpdateFailed => TimeOrAction,
+        /// All BundleDeployments that use the class have its component.
+        UpdateComplete => Nothing,
+        /// BundleDeployments are being updated to the component of the class.
+        UpdateInProgress => Time,
+        /// BundleDeployments keep an earlier component until their update is approved.
+        UpdatePending => User,
+        /// The update of a BundleDeployment failed, so that no other is updated.
+        UpdateStopped => Administrator,
     }
     [Catalog] {
         /// The source is known by digest.

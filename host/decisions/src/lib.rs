@@ -15,6 +15,8 @@
 //! | [`redaction`] | which texts of a status may hold values of Secrets |
 //! | [`approval`] | whether a change needs approval |
 //! | [`privileges`] | what an update of a provisioner may not add unseen |
+//! | [`staged`] | which BundleDeployments may have a newer component now, where an update is staged |
+//! | [`class_uses`] | how many BundleDeployments use a class, for its status |
 //! | [`updates`] | whether an installed release keeps its component while its class has a newer one |
 //! | [`owner`] | how the objects of the release are treated |
 //! | [`drift`] | which differences are repaired, and how they are reported |
@@ -29,6 +31,7 @@ pub mod account;
 pub mod approval;
 pub mod assessment;
 pub mod bundle;
+pub mod class_uses;
 pub mod config;
 pub mod contention;
 pub mod detection;
@@ -42,6 +45,7 @@ pub mod redaction;
 pub mod restored;
 pub mod revisions;
 pub mod spec_error;
+pub mod staged;
 pub mod status;
 pub mod updates;
 pub mod upgrade_warnings;

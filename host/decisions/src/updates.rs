@@ -2,6 +2,8 @@
 //!
 //! A class with the policy `Manual` changes no release that is installed: what its author does not change is rendered with the component and
 //! the configuration of the class that rendered it before. Both are in the record, so that nothing in the cluster can forge them.
+//! `WhenUnchanged` differs only where both components render the same release, and `Staged` where it is the turn of a BundleDeployment
+//! ([`staged`](crate::staged)).
 
 use chandler_api::{BundleWarning, ChangeCause, Outcome, ProvisionerChange, ProvisionerInUse, Revision, UpdatePolicy};
 use chandler_core::text::printable;
@@ -30,10 +32,27 @@ pub struct Inputs<'a> {
     pub config: &'a Config,
 }
 
+/// Whose turn it is in a staged update. Other policies ignore it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Turn {
+    /// Others come first.
+    #[default]
+    Later,
+    /// This BundleDeployment may have the component that its class has now.
+    Now,
+    /// The update to the component that the class has now is stopped, and goes back.
+    Back,
+}
+
 /// The revision whose component keeps rendering: the last one, or the one that it rolled back, where it has the same class and everything
-/// else that the author of the BundleDeployment decides. None where the newest component renders: its author changed something, the policy
-/// is `Automatic`, or the class is as it was.
-pub fn held<'a>(policy: UpdatePolicy, history: &'a [Revision], inputs: &Inputs<'_>) -> Option<&'a Revision> {
+/// else that the author of the BundleDeployment decides. `None` where the newest component renders: its author changed something, the policy
+/// is `Automatic`, or the class is as it was. An update that goes back returns the revision before it, unless a user approved the update.
+pub fn held<'a>(
+    policy: UpdatePolicy,
+    turn: Turn,
+    history: &'a [Revision],
+    inputs: &Inputs<'_>,
+) -> Option<&'a Revision> {
     if policy == UpdatePolicy::Automatic {
         return None;
     }
@@ -44,9 +63,29 @@ pub fn held<'a>(policy: UpdatePolicy, history: &'a [Revision], inputs: &Inputs<'
             && has_own_config(revision, inputs.config)
     };
     let known = recent(history).find(same)?;
-    let is_current =
-        known.provisioner.digest == inputs.provisioner.digest && inputs.config.digest().as_str() == known.config_digest;
+    let component = inputs.provisioner.digest.as_str();
+    let is_current = known.provisioner.digest == component && inputs.config.digest().as_str() == known.config_digest;
+    let goes_back = policy == UpdatePolicy::Staged && turn == Turn::Back;
+    if goes_back && known.provisioner.digest == component && known.approval.is_none() {
+        let is_earlier = |revision: &&Revision| {
+            revision.provisioner.digest != component && revision.outcome == Outcome::Succeeded && same(revision)
+        };
+        if let Some(earlier) = history.iter().rfind(is_earlier) {
+            return Some(earlier);
+        }
+    }
     (!is_current).then_some(known)
+}
+
+/// Whether an update that renders needs no approval: with `WhenUnchanged`, if both components render the same release; with `Staged`, in its
+/// turn. The configuration of a class has no turn. Either way the release that it replaces is installed.
+pub fn moves(policy: UpdatePolicy, turn: Turn, history: &[Revision], held: &Candidate, update: &Candidate) -> bool {
+    let may = match policy {
+        UpdatePolicy::Manual | UpdatePolicy::Automatic => false,
+        UpdatePolicy::WhenUnchanged => held.release.digest == update.release.digest,
+        UpdatePolicy::Staged => turn == Turn::Now && held.provisioner.digest != update.provisioner.digest,
+    };
+    may && held.install_namespace == update.install_namespace && is_due(history, held)
 }
 
 /// The last revision; while it is a rollback, also what it rolled back, to the one that the spec caused. The newest first.
@@ -93,6 +132,12 @@ pub fn failed(newest: &ProvisionerInUse, held: &Revision, message: &str) -> Bund
     )
 }
 
+/// Whether a warning is [`failed`], for this component of a class.
+pub fn is_failure_of(warning: &BundleWarning, component: &str) -> bool {
+    let update = warning.message.split("; the release keeps ").next().unwrap_or_default();
+    warning.code == UPDATE_FAILED && update.contains(&format!("({component})"))
+}
+
 /// A warning that the component of the installed release is unavailable.
 pub fn unavailable(held: &Revision, message: &str) -> BundleWarning {
     let provisioner = &held.provisioner;
@@ -122,6 +167,7 @@ fn warning(code: &str, message: &str) -> BundleWarning {
 
 #[cfg(test)]
 mod tests {
+    use chandler_api::ApprovedChange;
     use chandler_values::Values;
     use serde_json::{Map, Value, json};
 
@@ -160,7 +206,7 @@ mod tests {
         let held_by = |policy, class, component, content, namespace, config: &Config| {
             let provisioner = provisioner(class, component);
             let inputs = Inputs { provisioner: &provisioner, content, install_namespace: namespace, config };
-            held(policy, &history, &inputs).map(|revision| revision.number)
+            held(policy, Turn::Now, &history, &inputs).map(|revision| revision.number)
         };
         let manual = UpdatePolicy::Manual;
         assert_eq!(held_by(manual, "c", "3", "x", "n", &plain), Some(2), "of the newest such revision");
@@ -176,14 +222,69 @@ mod tests {
         assert_eq!(held_by(manual, "c", "3", "x", "n", &config(&defaults, &json!({"b": 2}))), None);
         let inputs =
             Inputs { provisioner: &provisioner("c", "3"), content: "x", install_namespace: "n", config: &plain };
-        assert_eq!(held(manual, &[], &inputs), None, "a new installation");
+        assert_eq!(held(manual, Turn::Now, &[], &inputs), None, "a new installation");
         let of_other =
             |number, rollback_to| Revision { content_digest: "y".into(), rollback_to, ..revision(number, "1", &plain) };
         let back = [history[1].clone(), of_other(3, None)];
-        assert_eq!(held(manual, &back, &inputs), None, "its author went back to older content");
+        assert_eq!(held(manual, Turn::Now, &back, &inputs), None, "its author went back to older content");
         let failed = [of_other(1, None), history[1].clone(), of_other(3, Some(1))];
-        let number = held(manual, &failed, &inputs).map(|revision| revision.number);
+        let number = held(manual, Turn::Now, &failed, &inputs).map(|revision| revision.number);
         assert_eq!(number, Some(2), "the revision of the spec failed and was rolled back");
+    }
+
+    #[test]
+    fn a_stopped_update_goes_back_unless_it_was_approved() {
+        let plain = config(&json!({}), &json!({}));
+        let succeeded =
+            |number, component| Revision { outcome: Outcome::Succeeded, ..revision(number, component, &plain) };
+        let of = |turn, history: &[Revision], component, config: &Config| {
+            let provisioner = provisioner("c", component);
+            let inputs = Inputs { provisioner: &provisioner, content: "x", install_namespace: "n", config };
+            held(UpdatePolicy::Staged, turn, history, &inputs).map(|revision| revision.number)
+        };
+        let earlier = [succeeded(1, "1")];
+        let turns = [Turn::Later, Turn::Now, Turn::Back];
+        assert_eq!(turns.map(|turn| of(turn, &earlier, "2", &plain)), [Some(1), Some(1), Some(1)]);
+        let updated = [succeeded(1, "1"), succeeded(2, "2")];
+        assert_eq!(turns.map(|turn| of(turn, &updated, "2", &plain)), [None, None, Some(1)]);
+        let approval = ApprovedChange { change: "d".into(), approved_by: "ann".into(), terms: None };
+        let approved = [succeeded(1, "1"), Revision { approval: Some(approval), ..succeeded(2, "2") }];
+        assert_eq!(of(Turn::Back, &approved, "2", &plain), None);
+        assert_eq!(
+            of(Turn::Back, &[succeeded(2, "2")], "2", &plain),
+            None,
+            "a new installation has nothing to go back to"
+        );
+        let back = [succeeded(1, "1"), succeeded(2, "2"), succeeded(3, "1")];
+        assert_eq!(turns.map(|turn| of(turn, &back, "2", &plain)), [Some(3), Some(3), Some(3)]);
+        let failed = [succeeded(1, "1"), Revision { outcome: Outcome::Failed, ..succeeded(2, "2") }];
+        assert_eq!(of(Turn::Back, &failed, "2", &plain), Some(1));
+    }
+
+    #[test]
+    fn an_update_moves_without_approval_as_the_policy_says() {
+        let release = |bytes: &[u8]| Candidate::of_release(&chandler_core::Digest::of(bytes), "n");
+        let installed = |outcome| {
+            [Revision {
+                release_digest: chandler_core::Digest::of(b"a").to_string(),
+                install_namespace: "n".into(),
+                outcome,
+                ..Revision::default()
+            }]
+        };
+        let (a, b, policy) = (release(b"a"), release(b"b"), UpdatePolicy::WhenUnchanged);
+        let succeeded = installed(Outcome::Succeeded);
+        assert!(moves(policy, Turn::Later, &succeeded, &a, &a));
+        assert!(!moves(policy, Turn::Now, &succeeded, &a, &b), "its objects differ");
+        assert!(!moves(policy, Turn::Later, &succeeded, &b, &b), "another release is installed");
+        assert!(!moves(policy, Turn::Later, &installed(Outcome::RollingOut), &a, &a));
+        let by = |component: &str, of: &Candidate| Candidate { provisioner: provisioner("c", component), ..of.clone() };
+        let (held, update, policy) = (by("1", &a), by("2", &b), UpdatePolicy::Staged);
+        let turns = [Turn::Later, Turn::Now, Turn::Back];
+        assert_eq!(turns.map(|turn| moves(policy, turn, &succeeded, &held, &update)), [false, true, false]);
+        assert!(!moves(policy, Turn::Now, &installed(Outcome::RollingOut), &held, &update));
+        assert!(!moves(policy, Turn::Now, &succeeded, &held, &by("1", &b)), "another configuration");
+        assert!(!moves(UpdatePolicy::Manual, Turn::Now, &succeeded, &held, &by("2", &a)));
     }
 
     #[test]
@@ -193,7 +294,7 @@ mod tests {
         let is_held = |config: &Config| {
             let provisioner = provisioner("c", "2");
             let inputs = Inputs { provisioner: &provisioner, content: "x", install_namespace: "n", config };
-            held(UpdatePolicy::Manual, std::slice::from_ref(&old), &inputs).is_some()
+            held(UpdatePolicy::Manual, Turn::Later, std::slice::from_ref(&old), &inputs).is_some()
         };
         assert!(is_held(&plain));
         assert!(!is_held(&config(&json!({"a": 2}), &json!({}))));
@@ -212,6 +313,8 @@ mod tests {
         "
         );
         assert!(failed(&newest, &held, &"x".repeat(5000)).message.len() <= MESSAGE_BYTES);
+        let warning = failed(&newest, &held, "it trapped");
+        assert!(is_failure_of(&warning, "sha256:2") && !is_failure_of(&warning, "sha256:1"));
     }
 
     #[test]

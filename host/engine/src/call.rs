@@ -8,6 +8,7 @@ use std::{
 };
 
 use chandler_core::Content;
+use chandler_turns::Requester;
 use parking_lot::Mutex;
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span, field};
@@ -56,9 +57,9 @@ pub(crate) enum BodyError {
     Error(CallError),
 }
 
-/// Runs a call on a guest thread and returns its result together with the state of the instance.
+/// Runs a call on a guest thread, in the turn of the requester, and returns its result together with the state of the instance.
 pub(crate) async fn run<T, F>(
-    loaded: &Arc<Loaded>,
+    (loaded, requester): (&Arc<Loaded>, &Requester),
     function: &'static str,
     content: Arc<dyn Content>,
     limits: &Limits,
@@ -84,7 +85,7 @@ where
         bytes_read = field::Empty,
         objects = field::Empty,
     );
-    let slot = loaded.threads.slot(&loaded.share).instrument(span.clone()).await;
+    let slot = loaded.threads.slot(&loaded.share, requester).instrument(span.clone()).await;
     let slot = slot.ok_or_else(|| CallError::Internal("the engine is shutting down".into()))?;
     let (inner, limits, used) = (Arc::clone(loaded), limits.clone(), Arc::clone(used));
     let task = async move { execute(&inner, Arc::new(slot), content, &limits, &used, body).await };

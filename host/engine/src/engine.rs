@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use wasmtime::component::{Component, HasSelf, Linker};
 
 use crate::{
-    CompileError, EngineError, EngineOptions, LoadError, MissingImport, Provisioner,
+    CompileError, CompileLimits, Compiler, EngineError, EngineOptions, LoadError, MissingImport, Provisioner,
     code::{Code, CodeCache, Lookup, Quarantine},
     compile, config,
     contract::bindings::{Plugin, PluginPre},
@@ -48,11 +48,19 @@ struct Inner {
     loaded: Mutex<HashMap<Digest, Weak<Loaded>>>,
     /// Locked while a component is loaded, so each component is compiled once and no task waits for the compilation of another component.
     loads: KeyedLocks<Digest>,
-    /// One compiler runs at a time, since each may use all the memory of its limit.
-    compilers: Semaphore,
+    /// One compiler of each lane runs at a time, since it may use all the memory of its limit.
+    compilers: Lanes,
     compiled: AtomicU64,
     hits: AtomicU64,
     rejected: AtomicU64,
+}
+
+/// The queues of compilations. A component that compiles for minutes delays only those that do, too.
+struct Lanes {
+    /// First attempts, with low limits.
+    quick: Semaphore,
+    /// What a first attempt could not compile, and large components.
+    slow: Semaphore,
 }
 
 /// Counters of an engine; they only grow.
@@ -91,7 +99,7 @@ impl Engine {
             ticker: Arc::new(ticker),
             loaded: Mutex::default(),
             loads: KeyedLocks::default(),
-            compilers: Semaphore::new(1),
+            compilers: Lanes { quick: Semaphore::new(1), slow: Semaphore::new(1) },
             compiled: AtomicU64::new(0),
             hits: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
@@ -165,11 +173,8 @@ impl Inner {
         if let Some(problem) = self.quarantined(digest).await? {
             return Err(CompileError::Quarantined(problem).into());
         }
-        let _compiler = self.compilers.acquire().await.map_err(|error| LoadError::Internal(error.to_string()))?;
         let span = tracing::debug_span!("compile", digest = %digest.short(), bytes = wasm.len());
-        let options = &self.options;
-        let compile = compile::compile(&options.compiler, &options.compile_limits, &self.threads, &self.wasm, wasm);
-        let code = match tracing::Instrument::instrument(compile, span).await {
+        let code = match tracing::Instrument::instrument(self.compile(wasm), span).await {
             Ok(code) => Code::compiled(code),
             Err(error) if error.needs_quarantine() => {
                 return Err(self.quarantine_component(digest, &error).await.into());
@@ -192,6 +197,26 @@ impl Inner {
             Ok(Err(error)) => Err(internal(error)),
             Err(error) => Err(LoadError::Internal(error.to_string())),
         }
+    }
+
+    /// Compiles a component: a small one in a quick attempt first.
+    async fn compile(&self, wasm: &[u8]) -> Result<Vec<u8>, CompileError> {
+        let EngineOptions { compiler, compile_limits, .. } = &self.options;
+        let compile = async |lane: &Semaphore, limits: &CompileLimits| {
+            let _turn = lane.acquire().await.map_err(|error| CompileError::Unavailable(error.to_string()))?;
+            compile::compile(compiler, limits, &self.threads, &self.wasm, wasm).await
+        };
+        // In this process there are no limits, so that an attempt would not end.
+        let quick = compile_limits.quick(wasm.len()).filter(|_| *compiler != Compiler::InProcess);
+        if let Some(limits) = quick {
+            match compile(&self.compilers.quick, &limits).await {
+                Err(error) if error.is_below(&limits, compile_limits) => {
+                    tracing::debug!(%error, "a component is compiled again with higher limits");
+                }
+                result => return result,
+            }
+        }
+        compile(&self.compilers.slow, compile_limits).await
     }
 
     /// Why the component is quarantined, if it is.

@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 
 use chandler_core::{Diagnostic, ObjectError, ObjectKey, Reason, Severity};
 
-use crate::{CallLog, LimitKind, MissingImport, limits};
+use crate::{CallLog, CompileLimits, LimitKind, MissingImport, limits};
 
 /// When to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +144,20 @@ impl CompileError {
         match self {
             Self::CpuTime(_) | Self::OutOfMemory(_) | Self::TooMuchCode(_) | Self::Crashed(_) => true,
             Self::Timeout(_) | Self::Refused(_) | Self::Quarantined(_) | Self::Unavailable(_) => false,
+        }
+    }
+
+    /// Whether a compilation within the first limits exceeded one that the second ones raise.
+    pub(crate) fn is_below(&self, low: &CompileLimits, high: &CompileLimits) -> bool {
+        match self {
+            Self::Timeout(_) => low.time < high.time,
+            Self::CpuTime(_) => low.cpu_time < high.cpu_time,
+            Self::OutOfMemory(_) => low.memory < high.memory,
+            Self::Crashed(_)
+            | Self::Refused(_)
+            | Self::TooMuchCode(_)
+            | Self::Quarantined(_)
+            | Self::Unavailable(_) => false,
         }
     }
 

@@ -65,8 +65,39 @@ pub struct CompileLimits {
     pub code_bytes: u64,
 }
 
+impl CompileLimits {
+    /// The limits of a first attempt, with which a component that compiles quickly passes others that do not; `None` if these limits are
+    /// not higher, or for a component that is so large that the attempt is likely to fail.
+    pub(crate) fn quick(&self, component_bytes: usize) -> Option<Self> {
+        let quick = Self {
+            time: self.time.min(Duration::from_mins(1)),
+            cpu_time: self.cpu_time.min(Duration::from_secs(10)),
+            memory: self.memory.min(1 << 30),
+            code_bytes: self.code_bytes,
+        };
+        (component_bytes <= QUICK_BYTES && quick.cpu_time < self.cpu_time).then_some(quick)
+    }
+}
+
+/// The largest component that a quick attempt compiles. One of a language with an interpreter is larger.
+const QUICK_BYTES: usize = 4 << 20;
+
 impl Default for CompileLimits {
     fn default() -> Self {
         Self { time: Duration::from_mins(20), cpu_time: Duration::from_mins(4), memory: 2 << 30, code_bytes: 512 << 20 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quick_attempt_is_for_small_components_and_lower_limits() {
+        let limits = CompileLimits::default();
+        let quick = limits.quick(QUICK_BYTES).expect("an attempt");
+        assert!(quick.cpu_time < limits.cpu_time && quick.memory < limits.memory && quick.time < limits.time);
+        assert_eq!(limits.quick(QUICK_BYTES + 1), None);
+        assert_eq!(quick.quick(1), None, "it would be the same attempt");
     }
 }

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Instant};
 
 use chandler_core::{Content, Diagnostic, Digest, RecordedFacts, Release, Request, Severity, text::is_deceptive};
+use chandler_turns::Requester;
 use serde_json::Value;
-use tokio::sync::Semaphore;
 use wasmtime::Store;
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     schema::{self, Schemas},
     size::Size,
     text::sanitize,
-    threads::Threads,
+    threads::{ShareOfSlots, Threads},
     ticker::Ticker,
 };
 
@@ -38,6 +38,7 @@ const REASON_BYTES: usize = 64;
 #[derive(Clone)]
 pub struct Provisioner {
     loaded: Arc<Loaded>,
+    requester: Requester,
 }
 
 /// The outcome of a request.
@@ -59,7 +60,7 @@ pub(crate) struct Loaded {
     pub(crate) plugin: PluginPre<State>,
     pub(crate) threads: Arc<Threads>,
     pub(crate) ticker: Arc<Ticker>,
-    pub(crate) share: Arc<Semaphore>,
+    pub(crate) share: ShareOfSlots,
     schemas: Arc<Schemas>,
 }
 
@@ -73,14 +74,20 @@ impl Loaded {
         ticker: Arc<Ticker>,
     ) -> Self {
         let identity = Identity { name: facts.name.clone(), version: facts.version.clone(), digest };
-        let share = threads.share();
+        let share = threads.share(identity.digest.as_str());
         Self { identity, facts, size, plugin, threads, ticker, share, schemas: Arc::default() }
     }
 }
 
 impl Provisioner {
     pub(crate) fn new(loaded: Arc<Loaded>) -> Self {
-        Self { loaded }
+        Self { loaded, requester: Requester::controller() }
+    }
+
+    /// This provisioner, called on behalf of a requester: those that wait for a component take turns.
+    #[must_use]
+    pub fn on_behalf_of(&self, requester: &Requester) -> Self {
+        Self { loaded: Arc::clone(&self.loaded), requester: requester.clone() }
     }
 
     /// The digest of the component's bytes.
@@ -95,13 +102,14 @@ impl Provisioner {
 
     /// The name of the format, if the provisioner recognises the content.
     pub async fn detect(&self, content: Arc<dyn Content>, limits: &Limits) -> Result<Option<String>, CallError> {
-        let (format, _) = call::run(&self.loaded, "detect", content, limits, &Used::default(), |store, plugin| {
-            Box::pin(async move {
-                let interface = plugin.chandler_provisioner_provisioner();
-                interface.call_detect(store).await.map_err(BodyError::Trap)
+        let (format, _) =
+            call::run((&self.loaded, &self.requester), "detect", content, limits, &Used::default(), |store, plugin| {
+                Box::pin(async move {
+                    let interface = plugin.chandler_provisioner_provisioner();
+                    interface.call_detect(store).await.map_err(BodyError::Trap)
+                })
             })
-        })
-        .await?;
+            .await?;
         let invalid = |format: &str| format.is_empty() || format.len() > FORMAT_BYTES || format.contains(is_deceptive);
         if format.as_deref().is_some_and(invalid) {
             let problem =
@@ -115,9 +123,14 @@ impl Provisioner {
     pub async fn config_schema(&self, content: Arc<dyn Content>, limits: &Limits) -> Result<Option<String>, CallError> {
         let findings = limits.diagnostics;
         let used = Used::default();
-        let (schema, _) = call::run(&self.loaded, "config-schema", content, limits, &used, move |store, plugin| {
-            Box::pin(async move { config_schema(store, &plugin, findings).await })
-        })
+        let (schema, _) = call::run(
+            (&self.loaded, &self.requester),
+            "config-schema",
+            content,
+            limits,
+            &used,
+            move |store, plugin| Box::pin(async move { config_schema(store, &plugin, findings).await }),
+        )
         .await?;
         Ok(schema)
     }
@@ -160,13 +173,15 @@ impl Provisioner {
         let (findings, time) = (limits.diagnostics, limits.time);
         let (config, requested) = (request.config.clone(), Requested::new(request.clone(), Arc::clone(asked)));
         let schemas = Arc::clone(&self.loaded.schemas);
-        let ((), state) = call::run(&self.loaded, "provision", content, limits, used, move |store, plugin| {
-            Box::pin(async move {
-                let config = ConfigCheck { config: Value::Object(config), schemas, deadline: Instant::now() + time };
-                provision(store, &plugin, config, requested, findings).await
+        let ((), state) =
+            call::run((&self.loaded, &self.requester), "provision", content, limits, used, move |store, plugin| {
+                Box::pin(async move {
+                    let config =
+                        ConfigCheck { config: Value::Object(config), schemas, deadline: Instant::now() + time };
+                    provision(store, &plugin, config, requested, findings).await
+                })
             })
-        })
-        .await?;
+            .await?;
         // Sorting and hashing megabytes also belongs on a blocking thread.
         let release = self.loaded.threads.run_blocking(move || state.output.into_release()).await;
         release.map_err(|_| CallError::Internal("the host panicked while it assembled the release".into()))

@@ -123,6 +123,40 @@ async fn the_child_process_stops_at_its_limits() {
     );
 }
 
+/// A compiler that exceeds the CPU time of a quick attempt with a component that says so, and else hangs with it.
+const HANGING: &str = r#"
+file="$2/$$"; cat > "$file"
+if grep -q HANGS "$file"; then
+  echo attempt >> "$2/attempts"
+  if [ "$4" -le 10 ]; then kill -XCPU $$; fi
+  exec sleep 600
+fi
+exec "$1" "$3" "$4" < "$file"
+"#;
+
+#[tokio::test]
+async fn a_component_with_which_the_compiler_hangs_delays_no_other_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().to_str().unwrap().to_owned();
+    let arguments = ["-c", HANGING, "sh", env!("CARGO_BIN_EXE_chandler-compile"), &place];
+    let compiler = Compiler::Child { program: "/bin/sh".into(), arguments: arguments.map(Into::into).to_vec() };
+    let engine = engine(&directory.path().join("cache"), compiler, CompileLimits::default());
+    let hanging = [idle().as_slice(), &[0, 6, 5], b"HANGS"].concat();
+    let hangs = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.load(&hanging).await.map(|_| ()) }
+    });
+    // The quick attempt ended, and the other one hangs.
+    let attempts = || fs::read_to_string(directory.path().join("attempts")).unwrap_or_default().lines().count();
+    while attempts() < 2 {
+        assert!(!hangs.is_finished());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    detects_nothing(&engine, &idle()).await;
+    assert!(!hangs.is_finished());
+    hangs.abort();
+}
+
 #[tokio::test]
 async fn missing_and_crashing_compilers_are_reported() {
     let run =

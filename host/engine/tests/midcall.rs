@@ -122,3 +122,30 @@ async fn the_host_runs_while_spinning_guests_take_every_slot() {
     // Their slots are free again.
     assert_eq!(waiting.await.unwrap().unwrap(), None);
 }
+
+/// Counted in calls: two components that use up their time in each of many calls, and a third one.
+#[tokio::test]
+async fn looping_components_leave_a_turn_to_a_third_one() {
+    const CALLS: usize = 20;
+    let engine = Engine::new(EngineOptions { concurrency: 2, ..EngineOptions::default() }).unwrap();
+    let limits = Limits { time: Duration::from_millis(50), ..Limits::default() };
+    let (ended, mut ends) = tokio::sync::mpsc::unbounded_channel();
+    for number in 0..2 {
+        let provisioner = engine.load(&distinct_hostile(number)).await.unwrap();
+        for _ in 0..CALLS {
+            let (provisioner, limits, ended) = (provisioner.clone(), limits.clone(), ended.clone());
+            tokio::spawn(async move {
+                let result = provisioner.detect(content([("detect", "spin")]), &limits).await;
+                ended.send(result.is_ok()).unwrap();
+            });
+        }
+    }
+    let third = engine.load(&distinct_hostile(2)).await.unwrap();
+    tokio::spawn(async move { ended.send(third.detect(content([]), &Limits::default()).await.is_ok()) });
+    let mut before = 0;
+    while ends.recv().await == Some(false) {
+        before += 1;
+    }
+    // Those that began before it, one of each component in turn, and those that end while it runs.
+    assert!(before < CALLS, "{before} calls of others ended before the third component had its turn");
+}

@@ -3,7 +3,8 @@
 use std::fs;
 
 use chandler_api::{
-    BundleDeployment, ChangeCause, Outcome, PendingChange, ProvisionerClass, Revision, names::REQUESTED_AT_ANNOTATION,
+    BundleDeployment, ChangeCause, ClassUses, Outcome, PendingChange, ProvisionerClass, Revision,
+    names::REQUESTED_AT_ANNOTATION,
 };
 use chandler_core::Digest;
 use chandler_devregistry::Registry;
@@ -13,7 +14,7 @@ use chandler_tests::{
     wait,
     world::condition,
 };
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::{api::rbac::v1::ClusterRoleBinding, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{
     Api, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams},
@@ -378,5 +379,148 @@ async fn privileges_that_an_update_adds_wait_whatever_the_mode() {
     world.approve(&name, &change.digest).await;
     rendered_by(&world, &name, &plain).await;
     assert!(bindings.get_opt(&name).await.expect("an answer").is_some());
+    world.finish().await;
+}
+
+fn named(conditions: &[Condition], kind: &str) -> Option<(String, String)> {
+    let found = conditions.iter().find(|condition| condition.type_ == kind)?;
+    Some((found.status.clone(), found.reason.clone()))
+}
+
+/// Waits until the condition `Updated` of a class has this reason, and returns how its users are counted.
+async fn updated(world: &World, class: &str, reason: &str) -> ClassUses {
+    let found = wait::until(&classes(world), class, &format!("Updated with {reason}"), |class| {
+        let status = class.and_then(|class| class.status.as_ref());
+        status.and_then(|status| named(&status.conditions, "Updated")).is_some_and(|(_, found)| found == reason)
+    })
+    .await;
+    found.and_then(|class| class.status?.uses).expect("the uses")
+}
+
+#[tokio::test]
+async fn with_when_unchanged_only_an_update_that_changes_an_object_waits() {
+    let mut world = World::new().await;
+    let (class, one, other) = (world.name(), world.name() + "-1", world.name() + "-2");
+    let (image, plain) = push(&world, wasm(PLAIN_COMPONENT));
+    create_class(&world, &class, json!({"updatePolicy": "WhenUnchanged"}), &image, &plain).await;
+    for (name, map) in [(&one, "one"), (&other, "other")] {
+        world.deploy(name, &class, &world.push(&note(map)).await).await;
+        rendered_by(&world, name, &plain).await;
+    }
+    let same = update_class(&world, &class, rebuilt(wasm(PLAIN_COMPONENT))).await;
+    for name in [&one, &other] {
+        let found = rendered_by(&world, name, &same).await;
+        assert_eq!((last(&found).number, last(&found).approval, pending(Some(&found))), (1, None, None));
+    }
+    let uses = updated(&world, &class, "UpdateComplete").await;
+    assert_eq!(uses, ClassUses { total: 2, updated: 2, ..ClassUses::default() });
+
+    let hostile = update_class(&world, &class, wasm(HOSTILE_COMPONENT)).await;
+    let (found, change) = update_waits(&world, &one, &hostile).await;
+    assert_eq!((change.created, change.removed, last(&found).provisioner.digest), (1, 1, same.clone()));
+    update_waits(&world, &other, &hostile).await;
+    let uses = updated(&world, &class, "UpdatePending").await;
+    assert_eq!(uses, ClassUses { total: 2, waiting: 2, changing: 2, ..ClassUses::default() });
+    world.stop_controller().await;
+    world.start_controller();
+    reconcile(&world, &one, "after the restart").await;
+    assert_eq!(update_waits(&world, &one, &hostile).await.1.digest, change.digest);
+    assert!(has(&world, "one").await && has(&world, "other").await && !has(&world, "first").await);
+
+    world.approve(&one, &change.digest).await;
+    rendered_by(&world, &one, &hostile).await;
+    // Another policy holds for an update that waits.
+    let patch = Patch::Merge(json!({"spec": {"updatePolicy": "Manual"}}));
+    classes(&world).patch(&class, &PatchParams::default(), &patch).await.expect("the class exists");
+    let again = update_class(&world, &class, rebuilt(wasm(PLAIN_COMPONENT))).await;
+    assert_eq!(again, same);
+    rendered_by(&world, &other, &same).await;
+    let has_this_one = |found: Option<&BundleDeployment>| found.is_some() && pending(found).is_none();
+    wait::until(&world.deployments(), &other, "without an update", has_this_one).await;
+    update_waits(&world, &one, &same).await;
+    world.finish().await;
+}
+
+/// The second BundleDeployment cannot have the object that the first one has by then.
+#[tokio::test]
+async fn a_staged_update_stops_at_the_first_failure_and_goes_back() {
+    let mut world = World::new().await;
+    let (class, other, canary) = (world.name(), world.name() + "-1", world.name() + "-2");
+    let (image, plain) = push(&world, wasm(PLAIN_COMPONENT));
+    let spec = json!({"updatePolicy": "Staged", "staged": {"matchLabels": {"tier": "canary"}, "percent": 1}});
+    create_class(&world, &class, spec, &image, &plain).await;
+    for (name, map) in [(&other, "other"), (&canary, "canary")] {
+        world.deploy(name, &class, &world.push(&note(map)).await).await;
+        rendered_by(&world, name, &plain).await;
+    }
+    let labels = Patch::Merge(json!({"metadata": {"labels": {"tier": "canary"}}}));
+    world.deployments().patch(&canary, &PatchParams::default(), &labels).await.expect("the label is accepted");
+    updated(&world, &class, "UpdateComplete").await;
+
+    let hostile = update_class(&world, &class, wasm(HOSTILE_COMPONENT)).await;
+    let components = |deployment: &BundleDeployment| -> Vec<(String, Outcome)> {
+        let history = deployment.status.as_ref().map(|status| status.history.clone()).unwrap_or_default();
+        history.into_iter().map(|revision| (revision.provisioner.digest, revision.outcome)).collect()
+    };
+    let went = [&plain, &hostile, &plain].map(|digest| (digest.clone(), Outcome::Succeeded));
+    wait::until(&world.deployments(), &canary, "updated and back", |found| {
+        found.is_some_and(|found| components(found) == went)
+    })
+    .await;
+    updated(&world, &class, "UpdateStopped").await;
+    let kept = rendered_by(&world, &other, &plain).await;
+    assert_eq!(components(&kept), [(plain.clone(), Outcome::Succeeded)]);
+    wait::until(&world.config_maps(), "first", "pruned", |map| map.is_none()).await;
+    assert!(has(&world, "canary").await && has(&world, "other").await);
+    // It stays so.
+    for name in [&canary, &other] {
+        reconcile(&world, name, "once more").await;
+        rendered_by(&world, name, &plain).await;
+    }
+    assert!(!has(&world, "first").await);
+
+    // Another component begins a new update, also in a new process.
+    world.stop_controller().await;
+    let (_, same) = push(&world, rebuilt(wasm(PLAIN_COMPONENT)));
+    world.start_controller();
+    for name in [&canary, &other] {
+        rendered_by(&world, name, &same).await;
+    }
+    assert_eq!(updated(&world, &class, "UpdateComplete").await.updated, 2);
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_suspended_class_keeps_its_component_and_those_of_its_releases() {
+    let mut world = World::new().await;
+    let (class, name) = (world.name(), world.name());
+    let (image, plain) = push(&world, wasm(PLAIN_COMPONENT));
+    create_class(&world, &class, json!({"updatePolicy": "Automatic"}), &image, &plain).await;
+    world.deploy(&name, &class, &world.push(&note("note")).await).await;
+    rendered_by(&world, &name, &plain).await;
+    let suspend = async |world: &World, suspend: bool| {
+        let patch = Patch::Merge(json!({"spec": {"suspend": suspend}}));
+        classes(world).patch(&class, &PatchParams::default(), &patch).await.expect("the class exists");
+    };
+    let handled = async |world: &World, request: &str| {
+        let annotations = json!({REQUESTED_AT_ANNOTATION: request});
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        classes(world).patch(&class, &PatchParams::default(), &patch).await.expect("the class exists");
+        let found = wait::until(&classes(world), &class, "handled", |class| {
+            let status = class.and_then(|class| class.status.as_ref());
+            status.is_some_and(|status| status.last_handled_reconcile_at.as_deref() == Some(request))
+        })
+        .await;
+        found.and_then(|class| class.status?.component).map(|component| component.digest)
+    };
+    suspend(&world, true).await;
+    let (_, hostile) = push(&world, wasm(HOSTILE_COMPONENT));
+    assert_eq!(handled(&world, "one").await.as_ref(), Some(&plain));
+    world.stop_controller().await;
+    world.start_controller();
+    assert_eq!(handled(&world, "two").await.as_ref(), Some(&plain));
+    rendered_by(&world, &name, &plain).await;
+    suspend(&world, false).await;
+    rendered_by(&world, &name, &hostile).await;
     world.finish().await;
 }

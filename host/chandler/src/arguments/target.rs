@@ -109,6 +109,19 @@ impl Takes {
         }
     }
 
+    /// Like [`deployment_or_bundle`](Self::deployment_or_bundle), and `class/NAME` for a ProvisionerClass, as [`class_name`] reads it.
+    pub fn deployment_bundle_or_class(self) -> impl Fn(&str) -> Result<String, String> + Clone + Send + Sync + 'static {
+        let others = self.deployment_or_bundle();
+        move |text| {
+            let written = text.split_once('/').and_then(|(written, _)| kind(written));
+            if written == Some(ProvisionerClass) && !Path::new(text).exists() {
+                let target = Self::kinds(&[ProvisionerClass]).parse(text)?;
+                return Ok(format!("{CLASS}{}", target.name));
+            }
+            others(text)
+        }
+    }
+
     /// Parses `NAME` or `KIND/NAME`.
     ///
     /// # Errors
@@ -159,6 +172,14 @@ impl Takes {
         let help = instead.map_or_else(|| default_help(kind), |(_, help)| help);
         format!("this command is about {}: {}", joined(&taken, "and"), help.replace("NAME", name))
     }
+}
+
+/// What precedes the name of a class. No BundleDeployment has such a name, and a bundle of that path is taken for one.
+const CLASS: &str = "provisionerclass/";
+
+/// The name of the ProvisionerClass that an argument of [`Takes::deployment_bundle_or_class`] names, if it names one.
+pub fn class_name(argument: &str) -> Option<&str> {
+    argument.strip_prefix(CLASS).filter(|_| !Path::new(argument).exists())
 }
 
 /// Whether an argument is meant as a path: no object has such a name.
@@ -212,7 +233,7 @@ pub fn kind(text: &str) -> Option<ReportingKind> {
         "resolution" | "resolutions" => (Resolution, "core.deppy.io"),
         "platformoperator" | "platformoperators" | "po" | "pos" => (PlatformOperator, "platform.openshift.io"),
         "catalog" | "catalogs" => (Catalog, "chandler.dev"),
-        "provisionerclass" | "provisionerclasses" => (ProvisionerClass, "chandler.dev"),
+        "provisionerclass" | "provisionerclasses" | "class" => (ProvisionerClass, "chandler.dev"),
         "platformpolicy" | "platformpolicies" => (PlatformPolicy, "chandler.dev"),
         "receiver" | "receivers" => (Receiver, "chandler.dev"),
         "alert" | "alerts" => (Alert, "chandler.dev"),
@@ -302,6 +323,18 @@ mod tests {
         for text in ["UPPER", "bd/UPPER", "catalog/ours", ""] {
             assert!(parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_class_is_taken_where_bundles_are_if_it_is_called_one() {
+        let parse = |text: &str| INSTALLED.deployment_bundle_or_class()(text);
+        for text in ["class/helm", "provisionerclasses.chandler.dev/helm"] {
+            assert_eq!(class_name(&parse(text).unwrap()), Some("helm"));
+        }
+        for text in ["shop", "resolution/shop", "./class/helm", "quay.io/class/helm"] {
+            assert_eq!(class_name(&parse(text).unwrap()), None, "{text}");
+        }
+        assert!(parse("class/UPPER").is_err() && parse("catalog/ours").is_err());
     }
 
     #[test]

@@ -7,19 +7,30 @@ use kube::Api;
 use crate::{
     CommandError,
     arguments::{
-        bundle::BundleArguments, connection::Connection, format::DataFormat,
-        system_namespace::SystemNamespaceArguments, target::INSTALLED,
+        bundle::BundleArguments,
+        connection::Connection,
+        format::DataFormat,
+        system_namespace::SystemNamespaceArguments,
+        target::{INSTALLED, class_name},
     },
     read::{
-        cluster, deployed,
+        cache,
+        class_diff::ClassDiff,
+        classes, cluster, deployed,
         origin::{Origin, is_bundle},
         preview,
-        provisioner::ChosenProvisioner,
+        provisioner::{self, ChosenProvisioner},
         rendering::{self, BundleOptions},
     },
     view::{
-        difference, failure::FailureKind, findings, findings::Findings, output, pending_change, summary,
-        terminal::Terminal, text::one_line,
+        class_diff::{ClassReport, Summary},
+        difference,
+        failure::FailureKind,
+        findings,
+        findings::Findings,
+        output, pending_change, preflight, summary,
+        terminal::Terminal,
+        text::one_line,
     },
 };
 
@@ -29,10 +40,15 @@ use crate::{
 /// defaulted fields are not reported as changes. It runs all checks that the controller runs before it writes. Nothing is changed.
 /// Secret values are not shown. --config and --set are merged over the
 /// configuration in the spec, as in an upgrade; values of spec.valuesFrom are read with your permissions.
+///
+/// With class/NAME, every BundleDeployment that uses the class is rendered by the component that rendered its release and by the one that
+/// the class has now (or --provisioner), and the objects that differ are printed as soon as they are known. Nothing is compared with
+/// the cluster.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("bundle", |argument| argument.value_name("NAME|BUNDLE").value_parser(INSTALLED.deployment_or_bundle()).help(
-    "Name of a BundleDeployment, to preview its spec (`resolution/NAME` for the set of a Resolution); or a bundle, to preview that \
-     bundle: a directory, an archive or an image. A bundle is recognised by a slash, dot or colon, as in `./my-operator`")))]
+#[command(mut_arg("bundle", |argument| argument.value_name("NAME|BUNDLE").value_parser(INSTALLED.deployment_bundle_or_class()).help(
+    "Name of a BundleDeployment, to preview its spec (`resolution/NAME` for the set of a Resolution); `class/NAME`, to preview the update \
+     of a ProvisionerClass; or a bundle, to preview that bundle: a directory, an archive or an image. A bundle is recognised by a slash, \
+     dot or colon, as in `./my-operator`")))]
 #[command(after_long_help = "\
 Output:
   The changes on standard output; with -o json, every field.
@@ -40,7 +56,8 @@ Output:
   error.
 
 Exit codes: 0 nothing would change, 1 failed, 2 wrong usage, 4 something would change, 7 not found,
-  8 the rollout would be refused; with --findings: 0 no finding refuses a CRD upgrade, 8 one does
+  8 the rollout would be refused; with --findings: 0 no finding refuses a CRD upgrade, 8 one does;
+  with class/NAME: 1 one could not be compared, 8 the component does not render one
 
 Examples:
   Preview the pending change, or a change of the spec:
@@ -51,6 +68,9 @@ Examples:
     chandler diff my-operator --set replicas=3
   List all findings about upgrades of CRDs, and the command that allows them:
     chandler diff my-operator --findings
+  Preview the update of a ProvisionerClass, with the component that it has now or with a file:
+    chandler diff class/helm
+    chandler diff class/helm --provisioner ./helm.wasm
   List the objects that would be deleted:
     chandler diff my-operator ./my-operator-v2 -o json |
       jq '.changes[] | select(.kind == \"remove\")'")]
@@ -106,6 +126,9 @@ impl Diff {
 
     /// Prints the changes, and returns the exit code.
     pub async fn run(&self, terminal: &Terminal) -> Result<u8, CommandError> {
+        if let Some(class) = class_name(&self.bundle.bundle) {
+            return Box::pin(self.run_class(terminal, class)).await;
+        }
         let options = self.options()?;
         let client = cluster::client(&self.connection.options()).await?;
         let is_bundle = self.new_bundle.is_some() || is_bundle(&options.bundle);
@@ -157,6 +180,60 @@ impl Diff {
             (false, _) => FailureKind::Refused.exit_code(),
             (true, true) => 0,
             (true, false) => FailureKind::Changes.exit_code(),
+        })
+    }
+
+    /// Prints what the component of a class would change, and returns the exit code.
+    async fn run_class(&self, terminal: &Terminal, name: &str) -> Result<u8, CommandError> {
+        let bundle = &self.bundle;
+        let has_other = self.new_bundle.is_some() || bundle.name.is_some() || bundle.namespace.is_some();
+        if has_other || self.findings || !bundle.configuration.options().is_empty() {
+            return Err(CommandError::usage(
+                "class/NAME is about all BundleDeployments of the class: it takes no bundle, name, namespace, configuration or --findings",
+            )
+            .hint("`chandler diff NAME` previews one BundleDeployment"));
+        }
+        let cache = cache::directory(bundle.cache_directory.as_deref())?;
+        let client = cluster::client(&self.connection.options()).await?;
+        let class = classes::read(&client, name).await?;
+        let provisioners = provisioner::provisioners(&cache)?;
+        let mut newest = match &bundle.provisioner {
+            Some(file) => provisioner::named(&provisioners, file).await?,
+            None => classes::load(&class, &provisioners, &cache, &bundle.registry.options()).await?,
+        };
+        newest.defaults = class.spec.config.clone().unwrap_or_default();
+        let options = BundleOptions::of_deployment(bundle.registry.options(), bundle.cache_directory.clone());
+        let mut report = ClassReport::new(name, &summary::component(&newest.in_use()));
+        let comparison = ClassDiff {
+            client: &client,
+            system_namespace: &self.system.system_namespace,
+            options: &options,
+            provisioners: &provisioners,
+            cache: &cache,
+            class: name,
+            newest: &newest,
+        };
+        let is_text = self.output == DataFormat::Text;
+        let look = Terminal::output().look();
+        let each = |checked| {
+            match report.count(checked) {
+                Some(checked) if is_text => output::print(&preflight::block(&checked, look, self.descriptions))?,
+                Some(checked) => report.keep(checked),
+                None => {}
+            }
+            Ok(())
+        };
+        comparison.run(each).await?;
+        if !is_text {
+            output::print(&output::data(&report, self.output, String::new)?)?;
+        }
+        terminal.line(report.line());
+        let Summary { changed, refused, unchecked, .. } = report.summary;
+        Ok(match (refused, unchecked, changed) {
+            (1.., ..) => FailureKind::Refused.exit_code(),
+            (_, 1.., _) => FailureKind::Failed.exit_code(),
+            (_, _, 1..) => FailureKind::Changes.exit_code(),
+            _ => 0,
         })
     }
 

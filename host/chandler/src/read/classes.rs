@@ -1,12 +1,13 @@
 //! The ProvisionerClasses of the cluster: their components, pulled with the user's credentials and run on this machine.
 
 use chandler_api::{
-    BundleDeployment, Component, ConditionType, Outcome, ProvisionerClass, Reason, Revision, find_condition,
+    BundleDeployment, Component, ConditionType, Outcome, ProvisionerClass, ProvisionerInUse, Reason, Revision,
+    find_condition,
 };
 use chandler_builtin::Provisioners;
 use chandler_content::{ImageReference, ResolvedImage};
 use chandler_core::Digest;
-use chandler_engine::EngineOptions;
+use chandler_engine::{EngineOptions, Provisioner};
 use kube::{Api, Client};
 
 use super::{
@@ -100,6 +101,34 @@ pub async fn load(
     let loaded = provisioners.engine().load(&wasm).await.map_err(|error| failed("load").because(&error))?;
     let config = class.spec.config.clone().unwrap_or_default();
     Ok(ChosenProvisioner { name, format: None, provisioner: loaded, defaults: config, is_builtin: false })
+}
+
+/// Loads the component that rendered a release, by the digest of its artifact.
+///
+/// # Errors
+/// The history does not name its artifact, or it cannot be pulled or loaded.
+pub async fn load_earlier(
+    installed: &ProvisionerInUse,
+    provisioners: &Provisioners,
+    cache: &std::path::Path,
+    registry: &RegistryOptions,
+) -> Result<Provisioner, CommandError> {
+    let shown = one_line(&installed.digest);
+    let failed =
+        |what: &str| CommandError::failed(format!("failed to {what} the component {shown} of the installed release"));
+    let image =
+        installed.image.as_deref().ok_or_else(|| failed("find").hint("its history does not name its artifact"))?;
+    let reference: ImageReference = image.parse().map_err(|error| failed("find").because(&error))?;
+    let digest = reference.digest().cloned().ok_or_else(|| failed("find").hint("its artifact has no digest"))?;
+    let access = source::access(&reference, registry).await?;
+    let images = source::images(source::store(cache).await?, registry)?;
+    let resolved = ResolvedImage::new(reference, digest);
+    let wasm = images.fetch_component(&resolved, &access, EngineOptions::default().component_bytes).await;
+    let wasm = wasm.map_err(|error| failed("pull").because(&error))?;
+    if Digest::of(&wasm).as_str() != installed.digest {
+        return Err(failed("verify").hint("its artifact has another component than the history says"));
+    }
+    provisioners.engine().load(&wasm).await.map_err(|error| failed("load").because(&error))
 }
 
 fn component<'a>(class: &'a ProvisionerClass, name: &str) -> Result<&'a Component, CommandError> {

@@ -13,7 +13,7 @@ use super::{
     classes::ClusterClasses,
     configuration,
     origin::Origin,
-    provisioner,
+    provisioner::{self, ChosenProvisioner},
     rendering::{self, BundleOptions, OpenedBundle},
     source::{self, Bundle},
     values,
@@ -66,6 +66,29 @@ pub async fn open_in(
     opened(client, options, deployment, bundle, place).await
 }
 
+/// Like [`open_in`], with a provisioner that is loaded already.
+pub async fn open_with(
+    client: &Client,
+    system_namespace: &str,
+    options: &BundleOptions,
+    deployment: &BundleDeployment,
+    (place, chosen): (Place<'_>, ChosenProvisioner),
+) -> Result<OpenedBundle, CommandError> {
+    let bundle = bundle(client, system_namespace, options, deployment, place).await?;
+    let mut opened = rendering::opened_with(&of_spec(options, deployment), bundle, chosen)?;
+    default_to_spec(client, options, deployment, &mut opened).await?;
+    Ok(opened)
+}
+
+/// The options with the namespace and the name of a BundleDeployment.
+fn of_spec(options: &BundleOptions, deployment: &BundleDeployment) -> BundleOptions {
+    BundleOptions {
+        namespace: Some(deployment.spec.install_namespace.clone()),
+        name: Some(deployment.name_any()),
+        ..options.clone()
+    }
+}
+
 async fn opened(
     client: &Client,
     options: &BundleOptions,
@@ -73,11 +96,7 @@ async fn opened(
     bundle: Bundle,
     place: Place<'_>,
 ) -> Result<OpenedBundle, CommandError> {
-    let options_of_spec = BundleOptions {
-        namespace: Some(deployment.spec.install_namespace.clone()),
-        name: Some(deployment.name_any()),
-        ..options.clone()
-    };
+    let options_of_spec = of_spec(options, deployment);
     let shared = (place.provisioners, place.cache);
     let mut opened = rendering::opened(&options_of_spec, bundle, shared, ClusterClasses::Of(client)).await?;
     default_to_spec(client, options, deployment, &mut opened).await?;

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use chandler_api::BundleDeployment;
 use chandler_builtin::Provisioners;
-use chandler_core::Content;
+use chandler_core::{Content, Release};
 use chandler_engine::{CallError, Limits, Provisioner};
 use chandler_values::Redactor;
 use futures::{StreamExt as _, stream};
@@ -207,31 +207,42 @@ impl Preflight<'_> {
         };
         opened.chosen.provisioner = next;
         let new = opened.provision().await;
+        checked.compared(old, new, &redactor)
+    }
+}
+
+impl Checked {
+    /// Compares what two provisioners made of a bundle. Values of Secrets are hidden.
+    pub(super) fn compared(
+        mut self,
+        old: Result<Release, CallError>,
+        new: Result<Release, CallError>,
+        redactor: &Redactor,
+    ) -> Self {
         match (old, new) {
             (Ok(old), Ok(new)) => {
-                checked.compare(&old, &new);
-                difference::hide(&mut checked.changes, &redactor);
+                self.compare(&old, &new);
+                difference::hide(&mut self.changes, redactor);
+                self
             }
             // A machine that is busy says nothing about a version.
             (Err(error @ CallError::Starved { .. }), _) | (_, Err(error @ CallError::Starved { .. })) => {
-                return checked.because(reasons(&error, &redactor));
+                self.because(reasons(&error, redactor))
             }
             (Ok(_), Err(error)) => {
-                checked.outcome = Outcome::Refused;
-                return checked.because(reasons(&error, &redactor));
+                self.outcome = Outcome::Refused;
+                self.because(reasons(&error, redactor))
             }
             (Err(error), Ok(_)) => {
-                checked.outcome = Outcome::Changed;
-                let reasons = reasons(&error, &redactor).into_iter();
-                return checked
-                    .because(reasons.map(|reason| format!("the new version renders it; this version: {reason}")));
+                self.outcome = Outcome::Changed;
+                let reasons = reasons(&error, redactor).into_iter();
+                self.because(reasons.map(|reason| format!("the new version renders it; this version: {reason}")))
             }
             (Err(_), Err(error)) => {
-                checked.outcome = Outcome::RefusedByBoth;
-                return checked.because(reasons(&error, &redactor));
+                self.outcome = Outcome::RefusedByBoth;
+                self.because(reasons(&error, redactor))
             }
         }
-        checked
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
 pub const COMPILE: &str = "compile-component";
 
 /// The provisioner of a bundle.
+#[derive(Clone)]
 pub struct ChosenProvisioner {
     /// The class, or the path of the component file.
     pub name: String,

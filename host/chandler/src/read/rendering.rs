@@ -106,9 +106,27 @@ async fn with_bundle(
         Some(name) => provisioner::named(provisioners, name).await?,
         None => provisioner::detected(provisioners, &bundle.content).await?,
     };
+    Ok(of_chosen(options, bundle, configuration, chosen))
+}
+
+/// A bundle that is open already, with a provisioner that is loaded already.
+pub fn opened_with(
+    options: &BundleOptions,
+    bundle: Bundle,
+    chosen: ChosenProvisioner,
+) -> Result<OpenedBundle, CommandError> {
+    Ok(of_chosen(options, bundle, configuration::given(&options.configuration)?, chosen))
+}
+
+fn of_chosen(
+    options: &BundleOptions,
+    bundle: Bundle,
+    configuration: Option<Configuration>,
+    chosen: ChosenProvisioner,
+) -> OpenedBundle {
     let mut request = request(options, configuration.as_ref());
     request.config = over(&chosen.defaults, request.config);
-    Ok(OpenedBundle { request, chosen, bundle, configuration, redactor: Redactor::default() })
+    OpenedBundle { request, chosen, bundle, configuration, redactor: Redactor::default() }
 }
 
 /// The defaults of a class with a configuration over them, member by member, as the controller merges them.

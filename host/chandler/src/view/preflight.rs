@@ -290,8 +290,8 @@ impl Report {
     pub fn text(&self, frame: Frame, descriptions: bool) -> String {
         let mut text = doctor::text(&self.upgrade, frame);
         for checked in &self.deployments {
-            text.extend(["\n", &head(checked), "\n"]);
-            push_body(&mut text, checked, frame.look, descriptions);
+            text.push('\n');
+            text.push_str(&block(checked, frame.look, descriptions));
         }
         text
     }
@@ -315,6 +315,14 @@ impl Report {
         }
         line + "; nothing was changed"
     }
+}
+
+/// One BundleDeployment, for people.
+pub fn block(checked: &Checked, look: Look, descriptions: bool) -> String {
+    let mut text = head(checked);
+    text.push('\n');
+    push_body(&mut text, checked, look, descriptions);
+    text
 }
 
 fn head(checked: &Checked) -> String {

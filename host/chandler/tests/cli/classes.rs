@@ -81,6 +81,19 @@ fn an_update_of_a_class_is_previewed_approved_and_rolled_back() {
     let preview = run(&["diff", "sail"]);
     assert_eq!(preview.code, Some(4), "{}{}", preview.stdout, preview.stderr);
     change(&preview.stderr);
+    let of_class = run(&["diff", "class/sail"]);
+    assert_eq!(of_class.code, Some(4), "{}{}", of_class.stdout, of_class.stderr);
+    for part in ["sail: changed, class sail", "+ create ConfigMap first", "- remove ConfigMap sail"] {
+        assert!(of_class.stdout.contains(part), "{part}: {}", of_class.stdout);
+    }
+    assert!(of_class.stderr.contains("class sail with hostile 1.2.3 (sha256:"), "{}", of_class.stderr);
+    let json = run(&["diff", "provisionerclass/sail", "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((&json["summary"]["changed"], &json["deployments"][0]["name"]), (&json!(1), &json!("sail")), "{json}");
+    let plain = support::root().join("target/plugins/plain.wasm");
+    let of_file = done(&["diff", "class/sail", "--provisioner", plain.to_str().unwrap()]);
+    assert!(of_file.stdout.is_empty() && of_file.stderr.contains("1 unchanged, 0 changed"), "{}", of_file.stderr);
+    assert_eq!(run(&["diff", "class/sail", &sail]).code, Some(2));
     let approved = done(&["approve", "sail", "--yes"]);
     change(&approved.stdout);
     let updated = |found: Option<&BundleDeployment>| {

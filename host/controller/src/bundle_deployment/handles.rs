@@ -29,6 +29,7 @@ pub(super) struct DetectHandles<'a> {
     pub(super) detections: &'a Detections,
     /// The prefixes of classes that other provisioners have.
     pub(super) foreign: &'a [String],
+    pub(super) accounts: &'a AccountPolicy,
 }
 
 /// What rendering uses: caches, and the facts about the cluster. The provisioner comes with its class.
@@ -91,7 +92,9 @@ pub(super) struct ScheduleHandles<'a> {
 impl<'a> DetectHandles<'a> {
     pub(super) fn of(preparer: &'a Preparer) -> Self {
         let Preparer { classes, memory, cluster, .. } = preparer;
-        Self { classes, detections: &memory.detections, foreign: &cluster.options.foreign_class_prefixes }
+        let options = &cluster.options;
+        let (foreign, accounts) = (options.foreign_class_prefixes.as_slice(), &options.accounts);
+        Self { classes, detections: &memory.detections, foreign, accounts }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The reconciler of BundleDeployments for the runtime, and which changes of other objects concern a BundleDeployment.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus, ProvisionerClass, SystemReference};
 use chandler_records::MANAGED_BY;
@@ -15,6 +15,7 @@ use kube::{
     core::{PartialObjectMeta, error_boundary::InvalidObject},
     runtime::{reflector::ObjectRef, watcher},
 };
+use parking_lot::Mutex;
 
 use super::{
     ReconcileError,
@@ -43,8 +44,15 @@ impl BundleDeployments {
         let reconciler = Arc::new(Self(Arc::clone(installer)));
         KindController::new(reflector, api, selector.watch(), reconciler, metrics, shutdown)
             .watches(Api::<PartialObjectMeta<ProvisionerClass>>::all(client.clone()), selector.watch(), {
-                let installer = Arc::clone(installer);
-                move |class| concerned(&installer, |deployment| may_use(deployment, &class.name_any()))
+                let (installer, seen) = (Arc::clone(installer), ChangesSeen::default());
+                move |class| {
+                    let name = class.name_any();
+                    // A status with other counts changes nothing that is rendered.
+                    if !seen.is_new(&name, installer.preparer.classes.last_change(&name)) {
+                        return Vec::new();
+                    }
+                    concerned(&installer, |deployment| may_use(deployment, &name))
+                }
             })
             // One watch of each kind in the system namespace serves Catalogs, Resolutions and decisions as well.
             .watches(
@@ -72,6 +80,17 @@ impl BundleDeployments {
                 let installer = Arc::clone(installer);
                 move |cluster| installer.cluster_changed(&cluster)
             }))
+    }
+}
+
+/// The change of each class that BundleDeployments were reconciled for.
+#[derive(Default)]
+struct ChangesSeen(Mutex<HashMap<String, u64>>);
+
+impl ChangesSeen {
+    /// Notes the last change of a class. Returns whether it is another one than before.
+    fn is_new(&self, class: &str, change: u64) -> bool {
+        self.0.lock().insert(class.to_owned(), change) != Some(change)
     }
 }
 

@@ -1,15 +1,18 @@
 //! The classes in use, by name.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use chandler_api::{Reason, UpdatePolicy, Verification};
 use chandler_builtin::Provisioners;
 use chandler_core::Digest;
-use chandler_decisions::problem::Problem;
+use chandler_decisions::{problem::Problem, staged::Stage, updates::Turn};
 use chandler_engine::{Limits, LoadError, Provisioner};
 use chandler_runtime::WatchSelector;
 use futures::future::join_all;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value};
 
 use super::earlier::EarlierComponents;
@@ -28,6 +31,8 @@ pub(crate) struct Class {
     pub(crate) artifact: Option<Artifact>,
     /// When installed releases get a newer component. The components of built-in classes are updated with the controller.
     pub(crate) updates: UpdatePolicy,
+    /// Whether no installed release gets another component, whatever `updates` is.
+    pub(crate) suspended: bool,
 }
 
 /// The artifact of a component.
@@ -70,6 +75,8 @@ pub(crate) struct Offer {
 struct Defined {
     priority: i32,
     class: Result<Class, NotReady>,
+    /// The change that made it.
+    change: u64,
 }
 
 /// All classes: built-in ones, and those that ProvisionerClasses define.
@@ -79,6 +86,12 @@ pub(crate) struct Classes {
     selector: WatchSelector,
     defined: RwLock<BTreeMap<String, Defined>>,
     earlier: EarlierComponents,
+    /// How far staged updates are, by class.
+    stages: RwLock<BTreeMap<String, Stage>>,
+    /// The classes whose image is to be resolved at once.
+    asked: Mutex<BTreeSet<String>>,
+    /// Counts the changes of what rendering reads of a class.
+    changes: AtomicU64,
 }
 
 /// The priority of the built-in classes.
@@ -87,7 +100,16 @@ const BUILTIN_PRIORITY: i32 = 0;
 impl Classes {
     /// The built-in classes, with the ceiling as their limits. `selector` selects the ProvisionerClasses that define others.
     pub(crate) fn new(builtin: Provisioners, ceiling: Limits, selector: WatchSelector) -> Self {
-        Self { builtin, ceiling, selector, defined: RwLock::default(), earlier: EarlierComponents::default() }
+        Self {
+            builtin,
+            ceiling,
+            selector,
+            defined: RwLock::default(),
+            earlier: EarlierComponents::default(),
+            stages: RwLock::default(),
+            asked: Mutex::default(),
+            changes: AtomicU64::new(0),
+        }
     }
 
     /// The class of this name. A built-in class cannot be redefined: one object would change the meaning of all bundles.
@@ -118,7 +140,7 @@ impl Classes {
         let mut offers: Vec<Offer> = join_all(builtin).await.into_iter().flatten().collect();
         let defined = self.defined.read();
         offers.extend(defined.iter().filter(|(name, _)| !Self::is_builtin(name)).map(
-            |(name, Defined { priority, class })| Offer {
+            |(name, Defined { priority, class, .. })| Offer {
                 name: name.clone(),
                 priority: *priority,
                 is_builtin: false,
@@ -137,6 +159,7 @@ impl Classes {
             defaults: Map::new(),
             artifact: None,
             updates: UpdatePolicy::Automatic,
+            suspended: false,
         }))
     }
 
@@ -157,8 +180,11 @@ impl Classes {
     /// Notes a class whose component is about to be loaded, and its priority. A component that is in use stays in use.
     pub(crate) fn announce(&self, name: &str, priority: i32) {
         let mut all = self.defined.write();
-        let defined = all.entry(name.to_owned()).or_insert(Defined { priority, class: Err(NotReady::Loading) });
-        defined.priority = priority;
+        let new = || Defined { priority, class: Err(NotReady::Loading), change: self.next_change() };
+        let defined = all.entry(name.to_owned()).or_insert_with(new);
+        if defined.priority != priority {
+            (defined.priority, defined.change) = (priority, self.next_change());
+        }
     }
 
     /// Puts the component of a class into use.
@@ -173,9 +199,12 @@ impl Classes {
 
     fn settle(&self, name: &str, class: Result<Class, NotReady>) {
         let mut all = self.defined.write();
-        let priority = all.get(name).map_or(0, |defined| defined.priority);
+        let known = all.get(name);
+        let priority = known.map_or(0, |defined| defined.priority);
+        let unchanged = known.filter(|defined| is_same(&defined.class, &class)).map(|defined| defined.change);
+        let change = unchanged.unwrap_or_else(|| self.next_change());
         let digest = class.as_ref().ok().map(|class| class.provisioner.digest().clone());
-        let replaced = all.insert(name.to_owned(), Defined { priority, class });
+        let replaced = all.insert(name.to_owned(), Defined { priority, class, change });
         // Installed releases may keep the component that was replaced.
         if let Some(Defined { class: Ok(before), .. }) = replaced
             && digest.as_ref() != Some(before.provisioner.digest())
@@ -183,6 +212,15 @@ impl Classes {
         {
             self.earlier.keep(before.provisioner, artifact.bytes, artifact.proof);
         }
+    }
+
+    fn next_change(&self) -> u64 {
+        self.changes.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The last change of what rendering reads of a class; 0 if it is not defined. A change of its status alone is none.
+    pub(crate) fn last_change(&self, name: &str) -> u64 {
+        self.defined.read().get(name).map_or(0, |defined| defined.change)
     }
 
     /// The components that no class has any more.
@@ -202,7 +240,43 @@ impl Classes {
 
     /// Removes a class. Returns whether it was defined. Calls in progress are not affected.
     pub(crate) fn remove(&self, name: &str) -> bool {
+        self.stages.write().remove(name);
+        self.asked.lock().remove(name);
         self.defined.write().remove(name).is_some()
+    }
+
+    /// Whose turn it is in the update of a class to this component. Before the first decision about the stage, others come first.
+    pub(crate) fn turn(&self, class: &str, component: &str, deployment: &str) -> Turn {
+        match self.stages.read().get(class) {
+            Some(stage) if stage.is_stopped(component) => Turn::Back,
+            Some(stage) if stage.admits(deployment, component) => Turn::Now,
+            _ => Turn::Later,
+        }
+    }
+
+    /// Whether the update of a class to this component failed for a BundleDeployment.
+    pub(super) fn has_failed(&self, class: &str, component: &str, deployment: &str) -> bool {
+        self.stages.read().get(class).is_some_and(|stage| stage.has_failed(deployment, component))
+    }
+
+    /// Notes how far the update of a class is; `None` if it is not staged. Returns whether it is another stage than before.
+    pub(super) fn set_stage(&self, class: &str, stage: Option<Stage>) -> bool {
+        let mut all = self.stages.write();
+        let before = match &stage {
+            Some(stage) => all.insert(class.to_owned(), stage.clone()),
+            None => all.remove(class),
+        };
+        before != stage
+    }
+
+    /// Makes the next reconcile of a class resolve its image.
+    pub(crate) fn ask(&self, class: &str) {
+        self.asked.lock().insert(class.to_owned());
+    }
+
+    /// Whether the image of a class is to be resolved at once; it is then not asked for any more.
+    pub(super) fn take_asked(&self, class: &str) -> bool {
+        self.asked.lock().remove(class)
     }
 
     /// The names of the classes that ProvisionerClasses define.
@@ -213,6 +287,22 @@ impl Classes {
     /// Whether this is the name of a built-in class.
     pub(crate) fn is_builtin(name: &str) -> bool {
         chandler_builtin::find(name).is_some()
+    }
+}
+
+/// Whether rendering reads the same of both.
+fn is_same(one: &Result<Class, NotReady>, other: &Result<Class, NotReady>) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => {
+            let Class { provisioner, limits, defaults, artifact, updates, suspended } = one;
+            *provisioner.digest() == *other.provisioner.digest()
+                && *limits == other.limits
+                && *defaults == other.defaults
+                && *artifact == other.artifact
+                && (*updates, *suspended) == (other.updates, other.suspended)
+        }
+        (Err(one), Err(other)) => one == other,
+        _ => false,
     }
 }
 

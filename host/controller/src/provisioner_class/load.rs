@@ -21,6 +21,10 @@ use crate::problem;
 /// The type of the images of classes in metrics.
 const COMPONENT: &str = "component";
 
+/// Why a suspended class cannot be used.
+const SUSPENDED: &str = "it is suspended, and the component that it had is not in the cache, or not signed as demanded now: with \
+                         spec.suspend false, the controller loads the one that spec.image names";
+
 /// The step at which loading failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LoadStep {
@@ -75,6 +79,9 @@ impl ProvisionerClasses {
     pub(super) async fn load(&self, class: &ProvisionerClass, again: bool) -> LoadOutcome {
         let (name, classes) = (class.name_any(), &self.classes);
         classes.announce(&name, class.spec.priority);
+        if class.spec.suspend && !Classes::is_builtin(&name) {
+            return self.keep(class).await;
+        }
         let loaded = if Classes::is_builtin(&name) {
             let message = format!("{name} is a built-in class and cannot be redefined: choose another name");
             Err((LoadStep::Resolve, Problem::terminal(Reason::InvalidSpec, message)))
@@ -100,6 +107,24 @@ impl ProvisionerClasses {
                 LoadOutcome::Failed { step, problem, in_use }
             }
         }
+    }
+
+    /// Keeps the component that a suspended class has in use.
+    async fn keep(&self, class: &ProvisionerClass) -> LoadOutcome {
+        let (name, classes) = (class.name_any(), &self.classes);
+        let is_in_use = classes.in_use(&name).is_some_and(|used| self.may_run(class, &used));
+        // After a restart, or the signers have changed.
+        if !is_in_use && !self.load_last(class).await {
+            let problem = Problem::transient(Reason::ProvisionerNotReady, SUSPENDED.to_owned());
+            classes.define_failed(&name, problem.message.clone());
+            return LoadOutcome::Failed { step: LoadStep::Resolve, problem, in_use: None };
+        }
+        let used = classes.in_use(&name).map(|used| Class { suspended: true, ..used });
+        let component = used.as_ref().and_then(component).unwrap_or_default();
+        if let Some(used) = used {
+            classes.define(&name, used);
+        }
+        LoadOutcome::Loaded(component)
     }
 
     /// Whether the component of a class that is in use has the signatures that it must have now.
@@ -167,6 +192,7 @@ impl ProvisionerClasses {
                 bytes: wasm.len() as u64,
             }),
             updates: class.spec.update_policy.unwrap_or_default(),
+            suspended: class.spec.suspend,
         };
         let component = component(&usable).unwrap_or_default();
         Ok((usable, component))

@@ -50,6 +50,7 @@ mod tests {
     use chandler_client::Availability;
     use chandler_engine::Limits;
     use chandler_monitoring::{Health, Metrics};
+    use chandler_records::Records;
     use chandler_runtime::{ClusterInfoWatch, Events, Reconciler as _, Reflector, WatchSelector};
     use kube::{Client, client::Body};
     use serde_json::{Value, json};
@@ -87,12 +88,15 @@ mod tests {
             options,
             metrics: Arc::new(Metrics::new("0.0.0", Health::default())),
         });
+        let records = Arc::new(Records::new(&cluster.client, "system"));
         let (deployments, signals) = (Deployments::new(&Reflector::new(Availability::default())), Arc::default());
         let components = run::pulls(&cluster).expect("a cache").components;
         let built_in = Provisioners::new(components.engine.clone());
         let defined = Arc::new(Classes::new(built_in, Limits::default(), WatchSelector::default()));
         let reflector = Reflector::new(Availability::default());
-        let classes = ProvisionerClasses::open(&cluster, &signals, &deployments, (&defined, &components), &reflector);
+        let evidence = (&records, &Arc::default());
+        let classes =
+            ProvisionerClasses::open(&cluster, &signals, &deployments, evidence, (&defined, &components), &reflector);
         let classes = classes.expect("a directory");
         classes.preload().await.expect("the start continues");
         // With an empty cache, compiling the built-in ones takes longer than a start may.

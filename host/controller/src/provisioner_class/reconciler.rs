@@ -2,7 +2,8 @@
 
 use std::{future::pending, io, pin::pin, sync::Arc, time::Duration};
 
-use chandler_api::{ProvisionerClass, ProvisionerClassStatus};
+use chandler_api::{Component, ProvisionerClass, ProvisionerClassStatus};
+use chandler_records::Records;
 use chandler_runtime::{
     Backoff, Cache, KindController, Metrics, Next, OwnWrites, Reconciler, Reflector, Report, Shutdown, leadership,
     status_patch,
@@ -10,11 +11,15 @@ use chandler_runtime::{
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{Api, ResourceExt as _, core::error_boundary::InvalidObject, runtime::reflector::ObjectRef};
 
-use super::{classes::Classes, components::Components, load::LoadOutcome, served::ServedArtifacts, status};
+use super::{
+    classes::Classes, components::Components, load::LoadOutcome, loads::Loads, served::ServedArtifacts, status,
+    uses::Uses,
+};
 use crate::{
     cluster::Cluster,
     deployments::Deployments,
     events,
+    memory::Memory,
     monitoring::ready_reason,
     problem,
     registries::SCOUT,
@@ -23,6 +28,11 @@ use crate::{
 
 /// How often the controller checks whether a deleted class is still in use.
 const IN_USE_INTERVAL: Duration = Duration::from_secs(5);
+/// How often the users of a class are looked at, which is done in memory: while a staged update proceeds, while they have different
+/// components, and else.
+const STAGE_INTERVAL: Duration = Duration::from_secs(2);
+const UPDATE_INTERVAL: Duration = Duration::from_secs(5);
+const COUNT_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a class without a component may load before its status says so. An earlier process may have left another status.
 const LOADING: Duration = Duration::from_secs(2);
 
@@ -49,6 +59,9 @@ pub(crate) struct ProvisionerClasses {
     pub(super) classes: Arc<Classes>,
     pub(super) components: Components,
     pub(super) served: ServedArtifacts,
+    pub(super) records: Arc<Records>,
+    pub(super) memory: Arc<Memory>,
+    loads: Loads,
     store: Cache<Guarded>,
     pub(super) own_writes: OwnWrites<ProvisionerClass>,
     backoff: Backoff,
@@ -68,6 +81,7 @@ impl ProvisionerClasses {
         cluster: &Arc<Cluster>,
         signals: &Arc<Signals>,
         deployments: &Deployments,
+        (records, memory): (&Arc<Records>, &Arc<Memory>),
         (classes, components): (&Arc<Classes>, &Components),
         reflector: &Reflector<ProvisionerClass>,
     ) -> io::Result<Self> {
@@ -80,6 +94,9 @@ impl ProvisionerClasses {
             classes: Arc::clone(classes),
             components: components.clone(),
             served,
+            records: Arc::clone(records),
+            memory: Arc::clone(memory),
+            loads: Loads::default(),
             store,
             own_writes,
             backoff: Backoff::default(),
@@ -107,12 +124,26 @@ impl ProvisionerClasses {
         users: &[String],
         again: bool,
     ) -> Result<(LoadOutcome, Option<ProvisionerClass>), ReconcileError> {
+        let name = class.name_any();
+        let asked = self.classes.take_asked(&name) || again;
+        // The uses of a class are counted more often than its image is resolved.
+        let interval = self.cluster.options.image_poll_interval;
+        if let Some(component) =
+            self.loads.recent(class, interval).filter(|component| !asked && self.has(&name, component))
+        {
+            return Ok((LoadOutcome::Loaded(component), None));
+        }
         let mut load = pin!(self.load(class, again));
         if let Ok(outcome) = tokio::time::timeout(LOADING, &mut load).await {
             return Ok((outcome, None));
         }
         let reported = self.report_loading(class, users).await?;
         Ok((load.await, reported))
+    }
+
+    /// Whether a class has this component in use.
+    fn has(&self, name: &str, component: &Component) -> bool {
+        self.classes.in_use(name).is_some_and(|class| class.provisioner.digest().as_str() == component.digest)
     }
 
     /// Reports a class that could not be decoded to the BundleDeployments that name it. An earlier component stays in use.
@@ -147,9 +178,20 @@ impl ProvisionerClasses {
         if !self.classes.remove(name) {
             return;
         }
+        self.loads.forget(name);
         tracing::info!(class = %name, "the ProvisionerClass was deleted");
         self.signals.send(Signal::ClassGone(name));
         self.served.forget(name);
+    }
+}
+
+/// When the users of a class are looked at again.
+fn count_interval(uses: Option<&Uses>) -> Duration {
+    match uses {
+        None => STAGE_INTERVAL,
+        Some(uses) if uses.counts.updated == uses.counts.total => COUNT_INTERVAL,
+        Some(uses) if uses.admitted > 0 => STAGE_INTERVAL,
+        Some(_) => UPDATE_INTERVAL,
     }
 }
 
@@ -176,9 +218,15 @@ impl Reconciler for ProvisionerClasses {
             self.forget(&name);
             return Ok(Report::nothing());
         }
+        self.loads.note(class, &outcome);
         let mut status = status::derive(class, &outcome, self.is_verified(class), &users, Timestamp::now());
         if let Some(request) = requested {
             status.last_handled_reconcile_at = Some(request.to_owned());
+        }
+        let component = status.component.as_ref().map(|component| component.digest.clone());
+        let counted = self.look_at_uses(class, component.as_deref());
+        if let Some(counted) = &counted {
+            status::set_uses(&mut status, class, counted, Timestamp::now());
         }
         let next = match &outcome {
             // There are few classes, and many wait for each.
@@ -189,7 +237,7 @@ impl Reconciler for ProvisionerClasses {
                 Next::Retry { at_least: Duration::ZERO, at_most: None }
             }
             _ => {
-                let interval = self.cluster.options.image_poll_interval;
+                let interval = self.cluster.options.image_poll_interval.min(count_interval(counted.as_ref()));
                 Next::After(if users.is_empty() { interval } else { interval.min(IN_USE_INTERVAL) })
             }
         };

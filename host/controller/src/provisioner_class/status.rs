@@ -7,10 +7,14 @@ use chandler_api::{
     names::REQUESTED_AT_ANNOTATION,
     set_condition,
 };
+use chandler_decisions::class_uses;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 
-use super::load::{LoadOutcome, LoadStep};
+use super::{
+    load::{LoadOutcome, LoadStep},
+    uses::Uses,
+};
 
 /// What `Verified` says if no signature is demanded.
 const UNVERIFIED: &str = "no signature was verified, since neither spec.verification nor a rule of the administrator demands one, and the \
@@ -18,6 +22,8 @@ const UNVERIFIED: &str = "no signature was verified, since neither spec.verifica
                           named";
 /// What `Verified` says if the demanded signatures are verified.
 const VERIFIED: &str = "the component is signed as required";
+/// The message of a suspended class that has a component.
+const SUSPENDED: &str = "the class can be used; while spec.suspend is set, no newer component is loaded, and no BundleDeployment is updated";
 /// The message of a class without a component that is being loaded.
 const LOADING: &str = "its component is being loaded";
 
@@ -65,7 +71,7 @@ pub(super) fn derive(
     }
     match outcome {
         LoadOutcome::Loaded(component) => {
-            set(NewCondition::is_true(Type::Ready, Reason::ProvisionerReady, ready(users)));
+            set(NewCondition::is_true(Type::Ready, Reason::ProvisionerReady, ready(class, users)));
             status.component = Some(component.clone());
         }
         LoadOutcome::Failed { problem, in_use: Some(component), .. } => {
@@ -100,6 +106,18 @@ pub(super) fn derive(
         }
     }
     status
+}
+
+/// Adds what those that use the class do with its component.
+pub(super) fn set_uses(status: &mut ProvisionerClassStatus, class: &ProvisionerClass, uses: &Uses, now: Timestamp) {
+    let policy = class.spec.update_policy.unwrap_or_default();
+    status.uses = Some(uses.counts);
+    match class_uses::condition(&uses.counts, policy, uses.stopped).filter(|_| status.component.is_some()) {
+        Some(condition) => {
+            set_condition(&mut status.conditions, condition, class.metadata.generation, whole_seconds(now));
+        }
+        None => drop(remove_condition(&mut status.conditions, Type::Updated)),
+    }
 }
 
 /// The status after a reconcile that a request to the API server ended. A component in use stays in use; nothing else is known about the
@@ -143,9 +161,9 @@ pub(super) fn promises_a_component(class: &ProvisionerClass) -> bool {
 /// The maximum number of BundleDeployments that a message names.
 const NAMED: usize = 5;
 
-fn ready(users: &[String]) -> String {
+fn ready(class: &ProvisionerClass, users: &[String]) -> String {
     if users.is_empty() {
-        return "the class can be used".to_owned();
+        return if class.spec.suspend { SUSPENDED } else { "the class can be used" }.to_owned();
     }
     let named = users.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = users.len().saturating_sub(NAMED);
@@ -158,7 +176,7 @@ fn ready(users: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use chandler_api::Component;
+    use chandler_api::{ClassUses, Component};
     use chandler_decisions::problem::Problem;
 
     use super::*;
@@ -253,6 +271,25 @@ mod tests {
         assert!(promises_a_component(&before) && promises_a_component(&class(None)));
         let loading = derive(&before, &LoadOutcome::Loading, false, &[], Timestamp::UNIX_EPOCH);
         assert!(!promises_a_component(&class(Some(loading))), "it is reported once");
+    }
+
+    #[test]
+    fn the_condition_updated_is_there_while_the_class_is_used() {
+        let loaded = LoadOutcome::Loaded(Component::default());
+        let mut status = derive(&class(None), &loaded, false, &[], Timestamp::UNIX_EPOCH);
+        let of = |total, updated| {
+            let counts = ClassUses { total, updated, ..ClassUses::default() };
+            Uses { counts, stopped: 0, admitted: 0 }
+        };
+        let updated = |status: &ProvisionerClassStatus| {
+            find_condition(&status.conditions, Type::Updated).map(|it| format!("{}/{}", it.status, it.reason))
+        };
+        set_uses(&mut status, &class(None), &of(2, 1), Timestamp::UNIX_EPOCH);
+        assert_eq!(updated(&status).as_deref(), Some("False/UpdateInProgress"));
+        set_uses(&mut status, &class(None), &of(2, 2), Timestamp::UNIX_EPOCH);
+        assert_eq!(updated(&status).as_deref(), Some("True/UpdateComplete"));
+        set_uses(&mut status, &class(None), &of(0, 0), Timestamp::UNIX_EPOCH);
+        assert_eq!((updated(&status), status.uses), (None, Some(ClassUses::default())));
     }
 
     #[test]

@@ -137,6 +137,7 @@ impl Polled {
                     && !is_fixed
                     && named.concerns(repository.as_ref())
                 {
+                    self.preparer.classes.ask(&name);
                     // A trigger without a receiver means that the controller is stopping.
                     let _ = self.class_triggers.send(ObjectRef::new(&name));
                     polled += 1;

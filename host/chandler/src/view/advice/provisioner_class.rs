@@ -12,6 +12,17 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::UpdateFailed => format!(
             "the earlier component stays in use; `chandler status provisionerclass/{name}` shows the condition with the cause"
         ),
+        Reason::UpdateInProgress => format!(
+            "wait: the installed releases are being updated; `chandler status provisionerclass/{name}` counts them"
+        ),
+        Reason::UpdatePending => format!(
+            "`chandler diff class/{name}` shows the objects that would change; `chandler approve NAME` approves the update of one installed \
+             release"
+        ),
+        Reason::UpdateStopped => format!(
+            "`chandler list` shows which one failed, and `chandler diff class/{name}` what the component changes; set spec.image of the \
+             ProvisionerClass to another component, or let that one succeed (`chandler approve NAME`), and the update continues"
+        ),
         Reason::ProvisionerNotReady => format!(
             "wait while the component is loaded; `chandler reconcile provisionerclass/{name}` loads it again"
         ),

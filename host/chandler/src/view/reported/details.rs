@@ -1,8 +1,8 @@
 //! The fields of each kind that are shown.
 
 use chandler_api::{
-    Alert, BundleSource, Catalog, CatalogContents, Component, LastDelivery, PlatformOperator, PlatformPolicy,
-    ProviderType, ProvisionerClass, Receiver, provisioner_class::UpdatePolicy,
+    Alert, BundleSource, Catalog, CatalogContents, ClassUses, Component, LastDelivery, PlatformOperator,
+    PlatformPolicy, ProviderType, ProvisionerClass, Receiver, provisioner_class::UpdatePolicy,
 };
 use serde::Serialize;
 
@@ -47,6 +47,11 @@ pub enum Details {
         priority: i32,
         /// Whether newer components wait for approval.
         update_policy: UpdatePolicy,
+        /// Whether its component and the components of the installed releases stay as they are.
+        suspend: bool,
+        /// How many BundleDeployments use it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        uses: Option<ClassUses>,
         /// The component that is in use.
         #[serde(skip_serializing_if = "Option::is_none")]
         component: Option<Component>,
@@ -133,6 +138,8 @@ pub(super) fn of_class(class: &ProvisionerClass) -> Details {
         image: class.spec.image.clone(),
         priority: class.spec.priority,
         update_policy: class.spec.update_policy.unwrap_or_default(),
+        suspend: class.spec.suspend,
+        uses: class.status.as_ref().and_then(|status| status.uses),
         component: class.status.as_ref().and_then(|status| status.component.clone()),
     }
 }
@@ -185,7 +192,21 @@ const fn updates(policy: UpdatePolicy) -> &'static str {
     match policy {
         UpdatePolicy::Manual => "each BundleDeployment when its update is approved",
         UpdatePolicy::Automatic => "all BundleDeployments at once",
+        UpdatePolicy::WhenUnchanged => {
+            "each BundleDeployment at once if its release stays the same, else when it is approved"
+        }
+        UpdatePolicy::Staged => "a few BundleDeployments at a time, until one fails",
     }
+}
+
+/// What the BundleDeployments that use a class do with its component.
+fn used_by(uses: &ClassUses) -> String {
+    let ClassUses { total, updated, waiting, changing, failed } = *uses;
+    let has = (total > 0).then(|| format!(": {updated} with this component"));
+    let waits = (waiting > 0).then(|| format!(", {waiting} wait for approval, of which {changing} would change"));
+    let fails = (failed > 0).then(|| format!(", {failed} failed"));
+    let total = count(usize::try_from(total).unwrap_or_default(), "BundleDeployment");
+    std::iter::once(total).chain([has, waits, fails].into_iter().flatten()).collect()
 }
 
 impl Details {
@@ -229,7 +250,7 @@ impl Details {
                     ("suspended", suspend.then(|| "the source is not resolved any more".to_owned())),
                 ]
             }
-            Self::Class { image, priority, update_policy, component } => {
+            Self::Class { image, priority, update_policy, suspend, uses, component } => {
                 let shown = component.as_ref().map(|component| {
                     let name = [component.name.as_deref(), component.version.as_deref()];
                     let name: Vec<&str> = name.into_iter().flatten().collect();
@@ -244,6 +265,8 @@ impl Details {
                     ("formats", formats.filter(|formats| !formats.is_empty())),
                     ("priority", Some(priority.to_string()).filter(|_| *priority != 0)),
                     ("updates", Some(updates(*update_policy).to_owned())),
+                    ("used by", uses.as_ref().map(used_by)),
+                    ("suspended", suspend.then(|| "its component stays, and no release is updated".to_owned())),
                 ]
             }
             Self::Operator { package, version_range, version, namespace, bundle_deployment, resolution } => {

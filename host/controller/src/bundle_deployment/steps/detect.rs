@@ -12,8 +12,12 @@ use std::{sync::Arc, time::Duration};
 use chandler_api::{BundleDeployment, BundleWarning};
 use chandler_content::Tree;
 use chandler_core::{Content, Digest};
-use chandler_decisions::detection::{self, Answer, Detected, Incumbent, Opinion, Own, Undecided};
+use chandler_decisions::{
+    account::requester,
+    detection::{self, Answer, Detected, Incumbent, Opinion, Own, Undecided},
+};
 use chandler_engine::{Limits, Retry};
+use chandler_turns::Requester;
 use futures::future::join_all;
 use kube::ResourceExt as _;
 
@@ -41,7 +45,8 @@ pub(super) async fn detect(
     let (name, digest) = (deployment.name_any(), tree.digest());
     let offers = offers(handles).await;
     let content: Arc<dyn Content> = Arc::new(tree.clone());
-    let asking = Asking { detections: handles.detections, name: &name, digest, content: &content };
+    let requester = &requester(deployment, handles.accounts);
+    let asking = Asking { detections: handles.detections, name: &name, digest, content: &content, requester };
     let found = match Incumbent::of(deployment, digest.as_str()) {
         Some(incumbent) => asking.installed(incumbent, &offers).await,
         None => asking.new_installation(&offers).await,
@@ -69,6 +74,8 @@ struct Asking<'a> {
     name: &'a str,
     digest: &'a Digest,
     content: &'a Arc<dyn Content>,
+    /// On whose behalf the classes are asked.
+    requester: &'a Requester,
 }
 
 impl Asking<'_> {
@@ -135,7 +142,7 @@ impl Asking<'_> {
         if let Some(known) = self.detections.get(self.name, self.digest, component) {
             return known;
         }
-        let answer = ask(class, self.content).await;
+        let answer = ask(class, self.content, self.requester).await;
         self.detections.note(self.name, self.digest, component, answer.clone());
         answer
     }
@@ -150,9 +157,9 @@ fn usable(offer: &Offer, format: Option<String>) -> Result<ResolvedClass, Undeci
 }
 
 /// Calls the component of a class.
-async fn ask(class: &Class, content: &Arc<dyn Content>) -> Answer {
+async fn ask(class: &Class, content: &Arc<dyn Content>, requester: &Requester) -> Answer {
     let limits = Limits { time: class.limits.time.min(TIME), ..class.limits.clone() };
-    match class.provisioner.detect(Arc::clone(content), &limits).await {
+    match class.provisioner.on_behalf_of(requester).detect(Arc::clone(content), &limits).await {
         Ok(None) => Answer::NotRecognised,
         Ok(Some(format)) if class.provisioner.facts().formats.contains(&format) => Answer::Recognised(format),
         Ok(Some(format)) => Answer::Undeclared(format),

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use chandler_api::{BundleDeployment, BundleWarning, ProvisionerInUse, Reason, Revision};
+use chandler_api::{BundleDeployment, BundleWarning, ProvisionerInUse, Reason, Revision, UpdatePolicy};
 use chandler_content::Tree;
 use chandler_core::{Digest, Release};
 use chandler_decisions::{
@@ -15,7 +15,7 @@ use chandler_decisions::{
     problem::Problem,
     revisions::{self, Candidate, Cause},
     spec_error::SpecError,
-    updates,
+    updates::{self, Turn},
 };
 use chandler_releases::{Made, Releases as ReleaseCache};
 use chandler_runtime::{Capacity, Jobs, NotFree, Panicked, Share, Slot};
@@ -251,7 +251,9 @@ async fn describe(
         install_namespace: &spec.install_namespace,
         config: &config,
     };
-    let held = updates::held(class.updates, history, &of);
+    let policy = if class.suspended { UpdatePolicy::Manual } else { class.updates };
+    let turn = preparer.classes.turn(&in_use.class, &in_use.digest, &deployment.name_any());
+    let held = updates::held(policy, turn, history, &of);
     let warnings: Vec<BundleWarning> = warning.into_iter().collect();
     let (name, requester) = (deployment.name_any(), requester(&deployment, &preparer.cluster.options.accounts));
     let mut size = preparer.memory.sizes.of(&name);
@@ -269,7 +271,8 @@ async fn describe(
             }
             Err(NotFree) => {}
         }
-        let Releases { made, described: Update { release, candidate }, update, warnings: more } = releases;
+        let Releases { made, described: Update { release, candidate }, update, warnings: more } =
+            releases.moved(policy, turn, history);
         let warnings = warnings.into_iter().chain(more).collect();
         return Ok(Prepared { release, made, candidate, unpacked: facts, warnings, update, shares });
     }
@@ -281,6 +284,18 @@ struct Releases {
     described: Update,
     update: Option<Update>,
     warnings: Vec<BundleWarning>,
+}
+
+impl Releases {
+    /// The update instead of the earlier component's release, if the policy needs no approval of it.
+    fn moved(self, policy: UpdatePolicy, turn: Turn, history: &[Revision]) -> Self {
+        match self.update {
+            Some(update) if updates::moves(policy, turn, history, &self.described.candidate, &update.candidate) => {
+                Self { made: None, described: update, update: None, ..self }
+            }
+            update => Self { update, ..self },
+        }
+    }
 }
 
 /// An estimate of the memory of a release and its update, in bytes.
@@ -310,11 +325,16 @@ impl Inputs<'_> {
             return Ok(Releases { made: Some(made), described, update: None, warnings: Vec::new() });
         };
         let mut warnings = Vec::new();
-        let update = match Box::pin(self.update(class, newest, config)).await {
-            Ok(update) => Some(update),
-            Err(message) => {
-                warnings.push(updates::failed(newest, held, &message));
-                None
+        let update = if class.suspended {
+            // Nothing is offered for approval.
+            None
+        } else {
+            match Box::pin(self.update(class, newest, config)).await {
+                Ok(update) => Some(update),
+                Err(message) => {
+                    warnings.push(updates::failed(newest, held, &message));
+                    None
+                }
             }
         };
         let (made, described) = Box::pin(self.held(class, held, newest, &mut warnings)).await?;
@@ -331,7 +351,8 @@ impl Inputs<'_> {
         let (name, spec) = (self.deployment.name_any(), &self.deployment.spec);
         let install_namespace = spec.install_namespace.as_str();
         let (class_name, tree) = (provisioner.class.as_str(), self.tree.clone());
-        let input = RenderInput { name: &name, install_namespace, class_name, class, tree, config };
+        let requester = &requester(self.deployment, &self.preparer.cluster.options.accounts);
+        let input = RenderInput { name: &name, install_namespace, class_name, class, tree, config, requester };
         let Rendered { made, release } = render::render(&RenderHandles::of(self.preparer), input).await?;
         let candidate = Candidate {
             cause: Cause::Spec,
@@ -358,9 +379,12 @@ impl Inputs<'_> {
             return Err(message);
         }
         match self.render(class, newest.clone(), config).await {
-            Ok((_, update)) => Ok(update),
+            Ok((_, update)) => {
+                failed.rendered(&name);
+                Ok(update)
+            }
             Err(error) => {
-                failed.note(&name, inputs, error.to_string());
+                failed.note(&name, (inputs, &newest.digest), error.to_string());
                 Err(error.to_string())
             }
         }

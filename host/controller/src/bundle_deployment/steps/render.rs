@@ -12,6 +12,7 @@ use chandler_decisions::config::Config;
 use chandler_engine::{CallError, Limits, Provisioned, Usage};
 use chandler_monitoring::{CallOutcome, CallUsage, Step};
 use chandler_releases::Made;
+use chandler_turns::Requester;
 use serde_json::{Map, Value};
 
 use super::super::handles::RenderHandles;
@@ -31,6 +32,8 @@ pub(in super::super) struct RenderInput<'a> {
     pub(in super::super) class: &'a Class,
     pub(in super::super) tree: Tree,
     pub(in super::super) config: &'a Config,
+    /// On whose behalf it is rendered.
+    pub(in super::super) requester: &'a Requester,
 }
 
 /// A release, and the key of its inputs in the cache.
@@ -50,7 +53,7 @@ pub(in super::super) async fn render(
     handles: &RenderHandles<'_>,
     input: RenderInput<'_>,
 ) -> Result<Rendered, RenderError> {
-    let RenderInput { name, install_namespace, class_name, class, tree, config } = input;
+    let RenderInput { name, install_namespace, class_name, class, tree, config, requester } = input;
     let target = target(name, install_namespace, handles).await;
     let request = Request { config: config.get().clone(), target };
     let inputs = inputs(tree.digest(), class.provisioner.digest(), &request.config);
@@ -68,7 +71,7 @@ pub(in super::super) async fn render(
     let limits = Limits { log_bytes, ..class.limits.clone() };
     let started = Instant::now();
     let Provisioned { result, asked, usage } =
-        class.provisioner.provision_and_record(&request, Arc::new(tree), &limits).await;
+        class.provisioner.on_behalf_of(requester).provision_and_record(&request, Arc::new(tree), &limits).await;
     let outcome = match &result {
         Ok(_) => CallOutcome::Completed,
         Err(error) => CallOutcome::Failed(error.reason().as_str()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chandler_api::{BundleDeployment, ProvisionerInUse, Revision, ValuesInUse};
 use chandler_core::{Digest, Fact};
-use chandler_decisions::config::Config;
+use chandler_decisions::{account::requester, config::Config};
 use chandler_values::Values;
 
 use super::{
@@ -99,7 +99,9 @@ async fn rerendered(
     let (name, install_namespace) = (kube::ResourceExt::name_any(deployment), revision.install_namespace.as_str());
     let target = render::target(&name, install_namespace, handles).await;
     let class_name = revision.provisioner.class.as_str();
-    let input = RenderInput { name: &name, install_namespace, class_name, class: &class, tree, config: &config };
+    let requester = &requester(deployment, &preparer.cluster.options.accounts);
+    let input =
+        RenderInput { name: &name, install_namespace, class_name, class: &class, tree, config: &config, requester };
     let rendered = render::render(handles, input).await?;
     if rendered.release.digest().as_str() == revision.release_digest {
         return Ok(Rerendered { rendered, provisioner: in_use, config, values: revision.values_from.clone() });

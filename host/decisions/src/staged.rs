@@ -1,0 +1,237 @@
+//! Which BundleDeployments may have the newer component of a class with the policy `Staged`.
+//!
+//! The decision follows from the records of those that use the class: a controller that restarts decides the same again. Only that one was
+//! refused, or was unhealthy before it went back, is kept in memory, so that a restart tries it once more. A few are updated at once, those with the labels of `spec.staged` first. The first failure ends the
+//! update: no further one begins, and what was updated goes back. It continues once the one that failed succeeded with the component after
+//! all, and begins anew with another component.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chandler_api::{Outcome, Revision, StagedUpdate};
+
+/// How many percent are updated at once by default.
+const PERCENT: i32 = 10;
+
+/// Where a user of a class is on its way to a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Another component rendered what it runs.
+    Earlier,
+    /// The component renders it, and its rollout is not complete.
+    Updating,
+    /// It runs what the component rendered, and is healthy.
+    Updated,
+    /// The component does not render it, or what it rendered failed.
+    Failed,
+}
+
+/// A user of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Whether it has the labels of those that come first.
+    pub is_first: bool,
+    /// Where it is.
+    pub progress: Progress,
+}
+
+/// How far a staged update is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stage {
+    /// The digest of the component.
+    pub component: String,
+    /// Those that may have it now. Those that have it already need no permission.
+    pub admitted: BTreeSet<String>,
+    /// Those that failed. If any did, the update is stopped.
+    pub failed: BTreeSet<String>,
+}
+
+impl Stage {
+    /// Whether the update to this component is stopped.
+    pub fn is_stopped(&self, component: &str) -> bool {
+        self.component == component && !self.failed.is_empty()
+    }
+
+    /// Whether this BundleDeployment failed with this component. One that went back looks as before the update, and must not be tried again
+    /// and again.
+    pub fn has_failed(&self, name: &str, component: &str) -> bool {
+        self.component == component && self.failed.contains(name)
+    }
+
+    /// Whether this BundleDeployment may have this component now.
+    pub fn admits(&self, name: &str, component: &str) -> bool {
+        self.component == component && self.failed.is_empty() && self.admitted.contains(name)
+    }
+}
+
+/// Where a BundleDeployment with this history is on its way to a component. `is_refused`: the component does not render its bundle, or the
+/// update failed before; `is_unhealthy`: its objects are not healthy now.
+pub fn progress(history: &[Revision], component: &str, is_refused: bool, is_unhealthy: bool) -> Progress {
+    let with_component = |revision: &&Revision| revision.provisioner.digest == component;
+    let last_with_it = history.iter().rfind(with_component);
+    if last_with_it.is_some_and(|revision| revision.outcome == Outcome::Failed) {
+        return Progress::Failed;
+    }
+    match history.last().filter(with_component).map(|current| current.outcome) {
+        Some(Outcome::Succeeded) if is_unhealthy => Progress::Failed,
+        Some(Outcome::Succeeded) => Progress::Updated,
+        Some(_) => Progress::Updating,
+        None if is_refused => Progress::Failed,
+        None => Progress::Earlier,
+    }
+}
+
+/// Whether a BundleDeployment with these labels comes first.
+pub fn is_first(settings: &StagedUpdate, labels: &BTreeMap<String, String>) -> bool {
+    !settings.match_labels.is_empty() && settings.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+}
+
+/// How many may be updated at once.
+fn at_once(settings: &StagedUpdate, total: usize) -> usize {
+    let percent = usize::try_from(settings.percent.unwrap_or(PERCENT).clamp(1, 100)).unwrap_or(1);
+    total.saturating_mul(percent).div_ceil(100).max(1)
+}
+
+/// The stage of an update to this component.
+pub fn decide(settings: &StagedUpdate, component: &str, members: &[Member]) -> Stage {
+    let with = |progress: Progress| members.iter().filter(move |member| member.progress == progress);
+    let failed = with(Progress::Failed).map(|member| member.name.clone()).collect();
+    let stage = Stage { component: component.to_owned(), failed, ..Stage::default() };
+    if !stage.failed.is_empty() {
+        return stage;
+    }
+    let first_left = members.iter().any(|member| member.is_first && member.progress != Progress::Updated);
+    let mut next: Vec<&Member> = with(Progress::Earlier).filter(|member| member.is_first || !first_left).collect();
+    next.sort_by(|one, other| (!one.is_first, &one.name).cmp(&(!other.is_first, &other.name)));
+    let free = at_once(settings, members.len()).saturating_sub(with(Progress::Updating).count());
+    let admitted = next.into_iter().take(free).map(|member| member.name.clone()).collect();
+    Stage { admitted, ..stage }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_api::ProvisionerInUse;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn revision(component: &str, outcome: Outcome) -> Revision {
+        let provisioner = ProvisionerInUse { digest: component.into(), ..ProvisionerInUse::default() };
+        Revision { provisioner, outcome, ..Revision::default() }
+    }
+
+    fn member(name: &str, is_first: bool, progress: Progress) -> Member {
+        Member { name: name.into(), is_first, progress }
+    }
+
+    #[test]
+    fn a_failure_counts_until_the_component_succeeded_there() {
+        use Outcome::{Failed, RollingOut, Succeeded};
+        let old = revision("old", Succeeded);
+        let of = |more: &[Revision], is_refused, is_unhealthy| {
+            progress(&[std::slice::from_ref(&old), more].concat(), "new", is_refused, is_unhealthy)
+        };
+        let new = |outcome| revision("new", outcome);
+        assert_eq!(of(&[], false, true), Progress::Earlier, "what was unhealthy before is not its doing");
+        assert_eq!(of(&[], true, false), Progress::Failed);
+        assert_eq!(of(&[new(RollingOut)], false, true), Progress::Updating);
+        assert_eq!(of(&[new(Succeeded)], true, false), Progress::Updated);
+        assert_eq!(of(&[new(Succeeded)], false, true), Progress::Failed);
+        assert_eq!(of(&[new(Failed)], false, false), Progress::Failed);
+        assert_eq!(of(&[new(Failed), old.clone()], false, false), Progress::Failed, "it went back");
+        assert_eq!(of(&[new(Succeeded), old.clone()], false, false), Progress::Earlier);
+        assert_eq!(of(&[new(Failed), old.clone(), new(Succeeded)], false, false), Progress::Updated);
+        assert_eq!(progress(&[], "new", false, false), Progress::Earlier);
+    }
+
+    #[test]
+    fn the_first_ones_come_first_and_the_others_once_they_succeeded() {
+        let settings = StagedUpdate { percent: Some(50), ..StagedUpdate::default() };
+        let admitted = |members: &[Member]| decide(&settings, "new", members).admitted.into_iter().collect::<String>();
+        let mut members = [
+            member("a", false, Progress::Earlier),
+            member("b", false, Progress::Earlier),
+            member("y", true, Progress::Earlier),
+            member("z", true, Progress::Earlier),
+        ];
+        assert_eq!(admitted(&members), "yz");
+        members[2].progress = Progress::Updating;
+        assert_eq!(admitted(&members), "z");
+        (members[2].progress, members[3].progress) = (Progress::Updated, Progress::Updating);
+        assert_eq!(admitted(&members), "");
+        members[3].progress = Progress::Updated;
+        assert_eq!(admitted(&members), "ab");
+        members[3].progress = Progress::Failed;
+        let stopped = decide(&settings, "new", &members);
+        assert_eq!((stopped.admitted.len(), stopped.is_stopped("new")), (0, true));
+        assert!(stopped.has_failed("z", "new") && !stopped.has_failed("y", "new") && !stopped.has_failed("z", "newer"));
+        assert!(!stopped.is_stopped("newer") && !stopped.admits("a", "new"));
+    }
+
+    #[test]
+    fn labels_select_only_if_there_are_some() {
+        let labels = |list: &[(&str, &str)]| -> BTreeMap<String, String> {
+            list.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let settings = |match_labels| StagedUpdate { match_labels, percent: None };
+        let tier = settings(labels(&[("tier", "canary")]));
+        assert!(is_first(&tier, &labels(&[("tier", "canary"), ("x", "y")])));
+        assert!(!is_first(&tier, &labels(&[("tier", "gold")])) && !is_first(&tier, &labels(&[])));
+        assert!(!is_first(&settings(labels(&[])), &labels(&[("tier", "canary")])));
+    }
+
+    fn members() -> impl Strategy<Value = Vec<Member>> {
+        let progress = prop_oneof![
+            6 => Just(Progress::Earlier),
+            2 => Just(Progress::Updating),
+            4 => Just(Progress::Updated),
+            1 => Just(Progress::Failed),
+        ];
+        prop::collection::vec((any::<bool>(), progress), 0..60).prop_map(|all| {
+            all.into_iter()
+                .enumerate()
+                .map(|(at, (first, progress))| member(&format!("{at:03}"), first, progress))
+                .collect()
+        })
+    }
+
+    proptest! {
+        /// Never more at once than the settings allow, none after a failure, and no deadlock: while some are left, one is updated or may be.
+        #[test]
+        fn a_stage_is_bounded_and_proceeds(members in members(), percent in 1..101_i32) {
+            let settings = StagedUpdate { percent: Some(percent), ..StagedUpdate::default() };
+            let stage = decide(&settings, "new", &members);
+            let count = |progress| members.iter().filter(|member| member.progress == progress).count();
+            let (updating, earlier) = (count(Progress::Updating), count(Progress::Earlier));
+            if count(Progress::Failed) > 0 {
+                prop_assert!(stage.admitted.is_empty() && stage.is_stopped("new"));
+            } else {
+                prop_assert!(stage.admitted.is_empty() || stage.admitted.len() + updating <= at_once(&settings, members.len()));
+                prop_assert!(earlier == 0 || !stage.admitted.is_empty() || updating > 0);
+            }
+            prop_assert!(stage.admitted.iter().all(|name| members.iter().any(|member| member.name == *name && member.progress == Progress::Earlier)));
+        }
+
+        /// One that was admitted and has not begun is admitted again while others proceed, so that none is taken back half-way.
+        #[test]
+        fn an_admitted_one_stays_admitted(members in members(), percent in 1..101_i32, index in any::<prop::sample::Index>()) {
+            let settings = StagedUpdate { percent: Some(percent), ..StagedUpdate::default() };
+            // A failure admits none.
+            let members: Vec<Member> = members.into_iter().filter(|member| member.progress != Progress::Failed).collect();
+            let before = decide(&settings, "new", &members);
+            if before.admitted.is_empty() {
+                return Ok(());
+            }
+            let begins = before.admitted.iter().nth(index.index(before.admitted.len())).cloned().unwrap_or_default();
+            let mut later = members.clone();
+            for member in &mut later {
+                if member.name == begins {
+                    member.progress = Progress::Updating;
+                }
+            }
+            let after = decide(&settings, "new", &later);
+            prop_assert!(before.admitted.iter().all(|name| *name == begins || after.admitted.contains(name)));
+        }
+    }
+}
