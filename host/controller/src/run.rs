@@ -355,6 +355,7 @@ async fn reconcile_until_rewind(
             waiting: installer.slots.waiting(),
             oldest_wait: installer.slots.oldest_wait(),
             contested: installer.memory.conflicts.contested(),
+            targets: installer.targets.states(),
             ..state
         }
     });
