@@ -62,7 +62,7 @@ pub use self::{
     announcement::{AUTHORITY, URL},
     metrics::MetricsListener,
     probes::ProbeListener,
-    receivers::{Hook, Hooks, ReceiverListener},
+    receivers::{Hook, Hooks, IssuerKeys, KeySource, ReceiverListener},
     relay::Leader,
     server::{Holding, Holdings, Listener, Options, ServeError, Served, Target},
     service_listener::ServiceOptions,
