@@ -134,7 +134,7 @@ mod tests {
             }
             let most = |rate: Rate, times: &[Duration]| {
                 times.first().zip(times.last()).is_none_or(|(first, last)| {
-                    let seconds = (*last - *first).as_secs_f64();
+                    let seconds = last.saturating_sub(*first).as_secs_f64();
                     f64::from(u32::try_from(times.len()).unwrap()) <= f64::from(rate.at_once) + seconds / rate.every.as_secs_f64() + 0.01
                 })
             };

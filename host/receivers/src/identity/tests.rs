@@ -95,10 +95,10 @@ fn a_token_is_accepted_with_its_key_only() {
     for (token, own, other) in [(rs256, &of_rsa, &of_es), (es256, &of_es, &of_rsa)] {
         assert_eq!(judged(&token, own, &expected()), Ok(()), "{token}");
         assert_eq!(judged(&token, other, &expected()), Err(Unproven::UnknownKey), "a key of another kind");
-        let (signed, signature) = token.rsplit_once('.').unwrap();
-        let other = format!("{signed}.{}", URL_SAFE_NO_PAD.encode([1; 64]));
+        let (content, signature) = token.rsplit_once('.').unwrap();
+        let other = format!("{content}.{}", URL_SAFE_NO_PAD.encode([1; 64]));
         assert_eq!(judged(&other, own, &expected()), Err(Unproven::Signature));
-        let (header, _) = signed.split_once('.').unwrap();
+        let (header, _) = content.split_once('.').unwrap();
         let later = encoded(&with(&json!({"exp": NOW + 86_400})));
         assert_eq!(judged(&format!("{header}.{later}.{signature}"), own, &expected()), Err(Unproven::Signature));
     }
@@ -112,13 +112,13 @@ fn no_token_without_a_signature_of_the_issuer_is_accepted() {
     for alg in ["none", "None", "", "HS256", "HS512", "RS512", "PS256", "ES512", "EdDSA", "RSA-OAEP"] {
         let token = signer.sign(&json!({"alg": alg, "kid": "a"}), &claims());
         assert_eq!(judged(&token, &public, &expected()), Err(Unproven::Algorithm), "{alg}");
-        let (signed, _) = token.rsplit_once('.').unwrap();
-        assert_eq!(judged(&format!("{signed}."), &public, &expected()), Err(Unproven::Algorithm), "{alg}");
+        let (content, _) = token.rsplit_once('.').unwrap();
+        assert_eq!(judged(&format!("{content}."), &public, &expected()), Err(Unproven::Algorithm), "{alg}");
     }
     let header = json!({"alg": "ES256", "kid": "a"});
     let token = signer.sign(&header, &claims());
-    let (signed, _) = token.rsplit_once('.').unwrap();
-    assert_eq!(judged(&format!("{signed}."), &public, &expected()), Err(Unproven::Signature));
+    let (content, _) = token.rsplit_once('.').unwrap();
+    assert_eq!(judged(&format!("{content}."), &public, &expected()), Err(Unproven::Signature));
     assert_eq!(judged(&Signer::new("a").sign(&header, &claims()), &public, &expected()), Err(Unproven::Signature));
     // A key that the token itself brings along does not count.
     let stranger = Signer::new("a");
@@ -144,7 +144,7 @@ fn a_token_is_verified_with_one_key() {
 fn every_claim_counts() {
     use Unproven::{Audience, Claims, Expired, Issuer, Malformed, TooEarly};
     let (signer, header) = (Signer::new("a"), json!({"alg": "ES256", "kid": "a"}));
-    let public = keys(&[signer.jwk.clone()]);
+    let public = keys(std::slice::from_ref(&signer.jwk));
     for (changes, result) in [
         (json!({}), Ok(())),
         (json!({"iss": "https://accounts.google.com/"}), Err(Issuer)),
@@ -179,7 +179,7 @@ fn every_claim_counts() {
 fn subjects_and_claims_are_patterns_and_both_count() {
     let subject = "repo:example/shop:ref:refs/heads/main";
     let (signer, header) = (Signer::new("a"), json!({"alg": "ES256", "kid": "a"}));
-    let public = keys(&[signer.jwk.clone()]);
+    let public = keys(std::slice::from_ref(&signer.jwk));
     let more = json!({"sub": subject, "repository_id": 123, "ref_protected": true, "actor": {"name": "x"}});
     let token = signer.sign(&header, &with(&more));
     let judge = |subjects: &[&str], claims: &[(&str, &str)]| {

@@ -96,7 +96,8 @@ fn a_body_of_another_form_is_refused() {
     let event = headers(&[("x-github-event", "push"), ("x-gitea-event", "push")]);
     let other: [Value; 3] =
         [json!([]), json!({"repository": 1, "events": 1, "type": 1, "docker_url": 1, "project": 1}), json!("x")];
-    for kind in ReceiverType::ALL.iter().filter(|kind| **kind != ReceiverType::GenericHmac) {
+    let any_form = [ReceiverType::GenericHmac, ReceiverType::Oidc];
+    for kind in ReceiverType::ALL.iter().filter(|kind| !any_form.contains(kind)) {
         for body in &other[1..] {
             assert_eq!(read(*kind, &event, body.to_string().as_bytes(), &[]), Err(Malformed), "{kind:?} {body}");
         }
