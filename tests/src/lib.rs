@@ -19,6 +19,7 @@
 //! | [`hostile_registry`] | a registry that never answers, answers very slowly, or redirects |
 //! | [`archive_server`] | an HTTP server of one archive |
 //! | [`notification_server`] | an HTTP server that takes notifications |
+//! | [`oidc_issuer`] | an OpenID Connect issuer, and identity tokens that it signs |
 //! | [`content_service`] | a client of the content service |
 //! | [`controller_thread`], [`crash_point`] | crash injection: a controller that crashes at a chosen point |
 //! | [`former_leader`] | a leader that stops for longer than its Lease lasts, and continues |
@@ -59,6 +60,7 @@ pub mod in_process;
 pub mod interruption;
 pub mod large;
 pub mod notification_server;
+pub mod oidc_issuer;
 pub mod preflight;
 pub mod proxy;
 pub mod renders;

@@ -113,7 +113,7 @@ impl Drop for NotificationServer {
 }
 
 /// A certificate for a name, and the certificate of its authority in PEM.
-fn identity(name: &str) -> (TlsAcceptor, String) {
+pub(crate) fn identity(name: &str) -> (TlsAcceptor, String) {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key")).expect("an authority");

@@ -102,7 +102,7 @@ pub use provisioner_class::{
     ProvisionerLimits, StagedUpdate, UpdatePolicy, WhileInUse,
 };
 pub use receiver::{
-    PolledKind, Receiver, ReceiverResource, ReceiverSpec, ReceiverStatus, ReceiverType, TokenReference,
+    PolledKind, Receiver, ReceiverOidc, ReceiverResource, ReceiverSpec, ReceiverStatus, ReceiverType, TokenReference,
 };
 pub use resolution::{
     CatalogExpression, CatalogInUse, CatalogSelector, DecisionSummary, DependencyPolicy, DependencyUpgrades, HeldBack,

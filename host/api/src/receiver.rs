@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::schema;
@@ -13,6 +13,8 @@ use crate::schema;
 pub const TOKEN_KEY: &str = "token";
 /// The shortest token, in bytes.
 pub const SHORTEST_TOKEN: usize = 32;
+/// The key of the Secret with certificates that are trusted for the issuer of identity tokens.
+pub const CERTIFICATES_KEY: &str = "ca.crt";
 /// The longest token, in bytes.
 pub const LONGEST_TOKEN: usize = 4096;
 
@@ -39,23 +41,64 @@ pub struct ReceiverSpec {
     /// Who sends the requests, which decides how they are authenticated and read. generic-hmac: anyone who signs the body with the token
     /// (X-Signature). github, gitea, forgejo: a signature of the body. gitlab: the token in X-Gitlab-Token. harbor and distribution (CNCF
     /// Distribution, and registries with its notifications): the token in the header Authorization. dockerhub and quay: the path alone, since they
-    /// sign nothing.
+    /// sign nothing. oidc: an identity token of an OpenID Connect issuer (spec.oidc), with any body. google-pubsub: an identity token of Google, with
+    /// a message of Pub/Sub such as the notifications of Artifact Registry.
     #[serde(rename = "type")]
     #[schemars(schema_with = "schema::enumeration::<ReceiverType>")]
     pub kind: ReceiverType,
     /// The only events that count, as the sender names them: push for git servers, PUSH_ARTIFACT for Harbor, push for distribution. Others are
-    /// accepted and ignored. Default: all. dockerhub, quay and generic-hmac have no events.
+    /// accepted and ignored. INSERT for google-pubsub. Default: all. dockerhub, quay, generic-hmac and oidc have no events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(min = 1, max = 100)))]
     pub events: Vec<String>,
-    /// The Secret of the system namespace whose key token has at least 32 bytes of a random token.
+    /// The Secret of the system namespace whose key token has at least 32 bytes of a random token. Its key ca.crt, if set, has certificates in PEM
+    /// that are trusted for the issuer of spec.oidc, in addition to the system's.
     pub secret_ref: TokenReference,
     /// The only objects whose sources may be polled. Where a request names a repository, only sources with this repository are.
     #[schemars(length(min = 1, max = 64))]
     pub resources: Vec<ReceiverResource>,
+    /// The identity tokens that authenticate requests of the types oidc and google-pubsub, which need it. Other types must not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oidc: Option<ReceiverOidc>,
     /// Refuse all requests.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub suspend: bool,
+}
+
+/// Identity tokens that authenticate requests: JSON Web Tokens in the header Authorization, signed with RS256 or ES256.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceiverOidc {
+    /// The issuer, as its tokens name it (iss): an https URL. Its keys are found with the document at /.well-known/openid-configuration below it.
+    /// Required for the type oidc. Default for google-pubsub: https://accounts.google.com.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^https://[^@?#\s]+$"), length(max = 512))]
+    pub issuer: Option<String>,
+    /// The audience (aud) that tokens must have, such as the URL of this Receiver. Default: chandler.dev/receivers/ followed by the name of the
+    /// Receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    pub audience: Option<String>,
+    /// The subjects (sub) of tokens that are accepted. A * matches any number of characters, but not at the beginning.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 256), regex(pattern = r"^[^*]")))]
+    pub subjects: Vec<String>,
+    /// Claims that tokens must have, with their values as text, such as "repository_id": "123". A * matches any number of characters, but not at the
+    /// beginning. For email, the token must also have email_verified: true. At least one of subjects and claims is required.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "claims")]
+    pub claims: BTreeMap<String, String>,
+}
+
+/// The most claims of a Receiver.
+const CLAIMS: u32 = 16;
+
+/// Claims by name.
+fn claims(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": CLAIMS,
+        "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[^*]"},
+    })
 }
 
 /// Who sends the requests of a Receiver.
@@ -82,11 +125,27 @@ pub enum ReceiverType {
     Harbor,
     /// CNCF Distribution, and registries with its notifications.
     Distribution,
+    /// Services and pipelines with an identity token of an OpenID Connect issuer.
+    Oidc,
+    /// Pub/Sub of Google, with an identity token.
+    #[serde(rename = "google-pubsub")]
+    GooglePubsub,
 }
 
 impl schema::Enumeration for ReceiverType {
-    const NAMES: &[&str] =
-        &["generic-hmac", "github", "gitlab", "gitea", "forgejo", "dockerhub", "quay", "harbor", "distribution"];
+    const NAMES: &[&str] = &[
+        "generic-hmac",
+        "github",
+        "gitlab",
+        "gitea",
+        "forgejo",
+        "dockerhub",
+        "quay",
+        "harbor",
+        "distribution",
+        "oidc",
+        "google-pubsub",
+    ];
 }
 
 impl ReceiverType {
@@ -101,6 +160,8 @@ impl ReceiverType {
         Self::Quay,
         Self::Harbor,
         Self::Distribution,
+        Self::Oidc,
+        Self::GooglePubsub,
     ];
 
     /// The name in the API.
@@ -115,7 +176,14 @@ impl ReceiverType {
             Self::Quay => "quay",
             Self::Harbor => "harbor",
             Self::Distribution => "distribution",
+            Self::Oidc => "oidc",
+            Self::GooglePubsub => "google-pubsub",
         }
+    }
+
+    /// Whether identity tokens authenticate its requests.
+    pub const fn has_identity_tokens(self) -> bool {
+        matches!(self, Self::Oidc | Self::GooglePubsub)
     }
 }
 

@@ -46,6 +46,6 @@ pub use fence::{Fence, FenceKeeper, fenced};
 pub use insistence::insistent;
 pub use kinds::kinds;
 pub use measured::{Observer, RequestAttributes, measured};
-pub use other_cluster::{KUBECONFIG_BYTES, NearServer, TargetError, TargetRules, target};
+pub use other_cluster::{KUBECONFIG_BYTES, NearServer, TargetError, TargetRules, target, target_config};
 pub use pool::MAX_STREAMS;
 pub use traced::traced;

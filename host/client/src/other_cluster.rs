@@ -96,7 +96,7 @@ impl TargetRules {
 /// # Errors
 /// Why the kubeconfig is not used.
 pub fn target(kubeconfig: &[u8], rules: TargetRules, proxies: &Proxies) -> Result<Client, TargetError> {
-    let mut config = config(kubeconfig, rules)?;
+    let mut config = target_config(kubeconfig, rules)?;
     let connector = match of_environment(&config.cluster_url, proxies)? {
         // The proxy is where the administrator put it, and resolves the name itself.
         Some(proxy) => {
@@ -108,8 +108,11 @@ pub fn target(kubeconfig: &[u8], rules: TargetRules, proxies: &Proxies) -> Resul
     guarded(config, connector).map_err(|_| TargetError::Credentials)
 }
 
-/// The configuration that a kubeconfig describes, without a proxy.
-fn config(kubeconfig: &[u8], rules: TargetRules) -> Result<Config, TargetError> {
+/// The configuration that a kubeconfig describes, without a proxy. Connects to nothing.
+///
+/// # Errors
+/// Why the kubeconfig is not used.
+pub fn target_config(kubeconfig: &[u8], rules: TargetRules) -> Result<Config, TargetError> {
     if kubeconfig.len() > KUBECONFIG_BYTES {
         return Err(TargetError::TooLarge);
     }

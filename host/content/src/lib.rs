@@ -11,6 +11,7 @@
 //! | [`RegistrySettings`] | mirrors, blocked and insecure registries, certificates |
 //! | [`RequiredSignatures`] | the signatures that an image must have before it is unpacked |
 //! | [`Posts`] | messages to servers, for notifications |
+//! | [`Issuers`] | the public keys of OpenID Connect issuers, for webhooks |
 //! | [`connection_trust_problem`] | why a TLS connection is not trusted, in words |
 //! | [`ContentError`] | failures, and whether a retry helps |
 //!
@@ -25,6 +26,7 @@ mod directory;
 mod error;
 mod files;
 mod image;
+mod issuer;
 mod limits;
 mod path;
 mod post;
@@ -44,6 +46,7 @@ pub use image::{
     PlatformError, PullSecrets, ReferenceError, RegistryError, RegistrySettings, RequiredSignatures, ResolvedImage,
     component_tree,
 };
+pub use issuer::{IssuerError, Issuers};
 pub use limits::{LimitExceeded, Limits};
 pub use post::{Answer, PostError, Posts};
 pub use store::{Collected, Store, Upload};

@@ -311,6 +311,7 @@ mod tests {
             (of("True", "ReceiverReady"), EventType::Normal),
             (of("False", "Suspended"), EventType::Normal),
             (of("False", "InvalidToken"), EventType::Warning),
+            (of("False", "InvalidOidc"), EventType::Warning),
         ];
         let mut stored = Vec::new();
         for (new, type_) in states {

@@ -9,7 +9,7 @@ use chandler_api::{
 use chandler_builtin::Provisioners;
 use chandler_catalog::Indexes;
 use chandler_client::{Availability, fenced, insistent, monitored};
-use chandler_content::{ImageOptions, Images, Posts, RegistrySettings, Store, StoreError};
+use chandler_content::{ImageOptions, Images, Issuers, Posts, RegistrySettings, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_monitoring::{Health, Phase, State};
 use chandler_permissions::{Account, Installation};
@@ -54,7 +54,7 @@ use crate::{
     platform_operator::{Platform, PlatformOperatorStates, PlatformOperators},
     platform_policy::{PlatformPolicies, Policies},
     provisioner_class::{Classes, Components, ProvisionerClasses},
-    receiver::{Polled, Receivers, TokenChanges, Webhooks, listen},
+    receiver::{KnownIssuers, Polled, Receivers, TokenChanges, Webhooks, listen},
     registries,
     resolution::{ResolutionStates, Resolutions, Sets},
     signals::{Signal, Signals},
@@ -266,7 +266,8 @@ async fn reconcile_until_rewind(
         classes: classes.cache(),
         class_triggers: classes.triggers(),
     };
-    let webhooks = Arc::new(Webhooks::new(polled, &monitoring.metrics));
+    let issuers = KnownIssuers::new(Issuers::new(outgoing(options)));
+    let webhooks = Arc::new(Webhooks::new(polled, issuers, &monitoring.metrics));
     let token_changes = Arc::new(TokenChanges::new(&receivers));
     let installer = Arc::new(installer(preparer, approvals, &deployments));
     signals.subscribe(&resolution_states);
@@ -357,6 +358,7 @@ async fn reconcile_until_rewind(
             waiting: installer.slots.waiting(),
             oldest_wait: installer.slots.oldest_wait(),
             contested: installer.memory.conflicts.contested(),
+            targets: installer.targets.states(),
             ..state
         }
     });
@@ -403,9 +405,13 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// What sends notifications, with the proxies and the TLS settings of the controller.
 fn delivery(cluster: &Cluster, alerts: &Reflector<Alert>) -> Arc<Delivery> {
     let Cluster { client, options, metrics, .. } = cluster;
-    let (proxies, tls) = (Proxies::from_environment(), options.tls.clone());
-    let posts = Posts::new(ImageOptions { proxies, tls, ..ImageOptions::default() });
+    let posts = Posts::new(outgoing(options));
     Arc::new(Delivery::new(client, &options.system_namespace, posts, alerts.triggers(), metrics))
+}
+
+/// The rules of connections to servers that administrators name, with the proxies and the TLS settings of the controller.
+fn outgoing(options: &Options) -> ImageOptions {
+    ImageOptions { proxies: Proxies::from_environment(), tls: options.tls.clone(), ..ImageOptions::default() }
 }
 
 /// Notes when all objects are known. Never completes.

@@ -145,6 +145,13 @@ impl Targets {
         self.turns.lock(key).await
     }
 
+    /// The numbers of kubeconfigs in use, by whether their cluster answered last, for the metrics.
+    pub(crate) fn states(&self) -> Vec<(&'static str, usize)> {
+        let open = self.open.lock();
+        let down = open.values().filter(|entry| entry.down.is_some()).count();
+        vec![("available", open.len() - down), ("unavailable", down)]
+    }
+
     /// Closes the kubeconfigs that no reconcile used for some minutes.
     pub(crate) fn close_unused(&self) {
         let now = Instant::now();

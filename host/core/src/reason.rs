@@ -95,7 +95,7 @@ reasons! {
         ProcessingFinalizerFailed => TimeOrAction,
         /// The content is being fetched.
         Unpacking => Time,
-        /// The content is not a bundle of the provisioner's format.
+        /// The content is not a bundle of the provisioner's format. Only RukPak sets it.
         BundleLoadFailed => User,
         /// The release could not replace the previous one.
         UpgradeFailed => TimeOrAction,
@@ -289,6 +289,8 @@ reasons! {
         TokenNotFound => Requirement,
         /// The token is shorter or longer than allowed.
         InvalidToken => Requirement,
+        /// The spec of identity tokens accepts none, or everyone's; or the certificates of the issuer cannot be used.
+        InvalidOidc => User,
         /// The controller has no address for webhooks.
         ReceiversNotServed => Administrator,
     }

@@ -20,6 +20,11 @@ pub(crate) struct ObjectsLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct StateLabel {
+    pub(crate) state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct StepLabel {
     pub(crate) step: &'static str,
 }

@@ -12,7 +12,7 @@ use prometheus_client::{
 
 use crate::{
     Health,
-    labels::{ObjectsLabel, OutcomeLabel},
+    labels::{ObjectsLabel, OutcomeLabel, StateLabel},
 };
 
 /// How many objects of a kind have a condition with this status and reason.
@@ -49,6 +49,8 @@ pub struct State {
     pub waiting: usize,
     /// How long the first of them has waited; zero if none waits.
     pub oldest_wait: Duration,
+    /// The kubeconfigs of other clusters that are in use, by whether their cluster answered last.
+    pub targets: Vec<(&'static str, usize)>,
 }
 
 /// Reads what the controller holds.
@@ -81,6 +83,9 @@ impl Collector for StateCollector {
         })?;
         gauges(&mut encoder, "revisions", "Revisions in the histories of BundleDeployments, by outcome", {
             state.revisions.iter().map(|(outcome, count)| (OutcomeLabel { outcome }, *count))
+        })?;
+        gauges(&mut encoder, "target_clusters", "Kubeconfigs of other clusters in use, by state of the cluster", {
+            state.targets.iter().map(|(state, count)| (StateLabel { state }, *count))
         })?;
         let mut gauge = |name, help, count| {
             let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));

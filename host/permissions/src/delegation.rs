@@ -208,7 +208,7 @@ fn of_own(own: OwnKind, item: &Item<'_>, installation: &Installation) -> Option<
             vec![Delegation::PlatformPolicy]
         }
         OwnKind::Receiver => {
-            let ReceiverSpec { secret_ref, kind: _, events: _, resources: _, suspend: _ } = spec(item)?;
+            let ReceiverSpec { secret_ref, kind: _, events: _, resources: _, oidc: _, suspend: _ } = spec(item)?;
             let token = reads(SystemReference::Secret(secret_ref.name), installation);
             [Delegation::Receiver].into_iter().chain(token).collect()
         }

@@ -6,7 +6,8 @@ use http::{HeaderMap, header::AUTHORIZATION};
 use crate::Token;
 
 /// Whether a request with these headers and this body, at the path of the Receiver, is authentic. A header that occurs twice is refused:
-/// a proxy in front may read another one of them. Docker Hub and Quay sign nothing, so that the path is what they know.
+/// a proxy in front may read another one of them. Docker Hub and Quay sign nothing, so that the path is what they know. Identity tokens
+/// are judged by [`identity`](crate::identity): the token of the Receiver does not authenticate such requests.
 pub fn is_authentic(kind: ReceiverType, token: &Token, headers: &HeaderMap, body: &[u8]) -> bool {
     let header = |name: &str| {
         let mut values = headers.get_all(name).iter();
@@ -26,6 +27,7 @@ pub fn is_authentic(kind: ReceiverType, token: &Token, headers: &HeaderMap, body
         ReceiverType::Harbor | ReceiverType::Distribution => header(AUTHORIZATION.as_str())
             .is_some_and(|value| token.is(value) | token.is(value.strip_prefix(b"Bearer ").unwrap_or_default())),
         ReceiverType::Dockerhub | ReceiverType::Quay => true,
+        ReceiverType::Oidc | ReceiverType::GooglePubsub => false,
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_api::ReceiverType;
 use http::HeaderMap;
 use serde::Deserialize;
@@ -61,7 +62,11 @@ pub fn read(kind: ReceiverType, headers: &HeaderMap, body: &[u8], events: &[Stri
     let counts = |event: &str| events.is_empty() || events.iter().any(|wanted| wanted == event);
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     match kind {
-        ReceiverType::GenericHmac => Ok(generic(body)),
+        ReceiverType::GenericHmac | ReceiverType::Oidc => Ok(generic(body)),
+        ReceiverType::GooglePubsub => {
+            let Push { message } = parse(body)?;
+            Ok(pubsub(message, events))
+        }
         ReceiverType::Github => match header("x-github-event") {
             Some("ping") => Ok(Named::Nothing),
             Some(event) if counts(event) => parse(body).map(github),
@@ -277,6 +282,43 @@ struct DistributionEvent {
 #[serde(default)]
 struct Target {
     repository: Option<String>,
+}
+
+/// What a push subscription of Pub/Sub sends.
+#[derive(Deserialize)]
+struct Push {
+    message: Message,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    #[serde(default)]
+    data: Option<String>,
+}
+
+/// The data of a notification of Artifact Registry: images with a digest and with a tag. A topic of users may name a repository or an image.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ArtifactRegistry {
+    action: Option<String>,
+    digest: Option<String>,
+    tag: Option<String>,
+    image: Option<String>,
+    repository: Option<String>,
+}
+
+fn pubsub(message: Message, events: &[String]) -> Named {
+    let data = message.data.and_then(|data| STANDARD.decode(data).ok());
+    let read = data.and_then(|data| parse(&data).ok());
+    let ArtifactRegistry { action, digest, tag, image, repository } = read.unwrap_or_default();
+    let is_counted = match action.as_deref() {
+        Some(action) => adds(action) && (events.is_empty() || events.iter().any(|event| event == action)),
+        None => events.is_empty(),
+    };
+    if !is_counted {
+        return Named::Nothing;
+    }
+    Named::of([digest, tag, image, repository].map(|text| Repository::of_text(&text?)))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The connections of the HTTPS servers: a limited number, which end when they are idle.
+//! The connections of the HTTPS servers: a limited number, which end when they are idle, and a limited number of new ones in a second.
 //!
 //! A connection takes its place before the TLS handshake, and costs memory from then on. All this is before anything is known of the caller.
 
@@ -18,19 +18,23 @@ use tokio::{
 };
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::shares::{Share, Shares, Source};
+use crate::{
+    rates::{Rated, Rates},
+    shares::{Share, Shares, Source},
+};
 
 /// Gives connections their places.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     shares: Shares<Source>,
+    handshakes: Rated<Source>,
     idle: Duration,
 }
 
 impl Places {
-    /// So many places. A connection on which nothing is transferred for `idle` ends.
-    pub(crate) fn new(most: usize, idle: Duration) -> Self {
-        Self { shares: Shares::new(most, most), idle }
+    /// So many places, and so many new connections in a second. A connection on which nothing is transferred for `idle` ends.
+    pub(crate) fn new(most: usize, handshakes: Rates, idle: Duration) -> Self {
+        Self { shares: Shares::new(most, most), handshakes: Rated::new(handshakes), idle }
     }
 }
 
@@ -40,9 +44,17 @@ impl<S> Accept<TcpStream, S> for Places {
     type Future = Ready<io::Result<(Self::Stream, S)>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
-        let accepted = stream.peer_addr().map(|address| {
-            let place = self.shares.take(Source::of(address.ip()));
-            (Connection::new(stream, place, self.idle), service)
+        let accepted = stream.peer_addr().and_then(|address| {
+            let source = Source::of(address.ip());
+            // Ends before the handshake, and before another connection gives way.
+            if !self.handshakes.take(source) {
+                tracing::debug!(
+                    "a connection is refused: its source or all sources had enough handshakes in the last second"
+                );
+                return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "too many TLS handshakes"));
+            }
+            let place = self.shares.take(source);
+            Ok((Connection::new(stream, place, self.idle), service))
         });
         ready(accepted)
     }

@@ -15,7 +15,12 @@ use futures::{Stream, StreamExt as _};
 use hyper_util::rt::TokioTimer;
 use tokio::sync::watch;
 
-use crate::{announcement::Announcement, certificate, connection::Places};
+use crate::{
+    announcement::Announcement,
+    certificate,
+    connection::Places,
+    rates::{Rate, Rates},
+};
 
 /// The most bytes of the header of a request. A token may have half of them.
 const HEADER_BYTES: u16 = 32 << 10;
@@ -31,6 +36,8 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct Limits {
     /// The most connections at once.
     pub(crate) connections: usize,
+    /// The most TLS handshakes in a second.
+    pub(crate) handshakes: Rates,
     /// How long a TLS handshake may take.
     pub(crate) handshake: Duration,
     /// How long a client may take for the header of a request, also of the next one on a connection of HTTP/1.
@@ -43,6 +50,10 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 256,
+            handshakes: Rates {
+                of_one: Rate { at_once: 128, every: Duration::from_secs(1) / 32 },
+                of_all: Rate { at_once: 512, every: Duration::from_secs(1) / 128 },
+            },
             handshake: Duration::from_secs(10),
             header: Duration::from_secs(15),
             idle: Duration::from_mins(2),
@@ -91,7 +102,7 @@ impl Serving {
         let config = RustlsConfig::from_config(config);
         let handle = Handle::new();
         let _connections = Connections(handle.clone());
-        let places = Places::new(limits.connections, limits.idle);
+        let places = Places::new(limits.connections, limits.handshakes, limits.idle);
         let mut server = axum_server::from_tcp_rustls(self.socket, config.clone())?
             .map(|acceptor| acceptor.handshake_timeout(limits.handshake).acceptor(places))
             .first_request_timeout(limits.header);

@@ -29,6 +29,7 @@
 //! | `service_listener` | an address behind a Service of its own, for the metrics or for webhooks |
 //! | `https` | serves with certificates that change |
 //! | `connection` | bounds the number of connections, and ends idle ones |
+//! | `rates` | how many TLS handshakes there may be in a second |
 //! | `shares` | what gives way when all places for connections or requests are taken |
 //! | `certificate` | the certificate: generated here, or from a Secret |
 //! | `announcement` | the ConfigMap with the URL and the CA for clients |
@@ -47,6 +48,7 @@ mod logged;
 pub mod metrics;
 mod places;
 pub mod probes;
+mod rates;
 pub mod receivers;
 mod refusal;
 pub mod relay;
@@ -60,7 +62,7 @@ pub use self::{
     announcement::{AUTHORITY, URL},
     metrics::MetricsListener,
     probes::ProbeListener,
-    receivers::{Hook, Hooks, ReceiverListener},
+    receivers::{Hook, Hooks, IssuerKeys, KeySource, ReceiverListener},
     relay::Leader,
     server::{Holding, Holdings, Listener, Options, ServeError, Served, Target},
     service_listener::ServiceOptions,

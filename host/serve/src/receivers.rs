@@ -1,6 +1,6 @@
 //! Webhooks of registries and git servers: requests for Receivers, on an address of their own.
 //!
-//! A request is authentic if it has the path of a Receiver, and the signature or the token that its type demands. No answer has a body, and no
+//! A request is authentic if it has the path of a Receiver, and the signature, the token or the identity token that its type demands. No answer has a body, and no
 //! answer before that tells more than whether the path is known, which cannot be guessed. Nothing in a request is logged or stored.
 //!
 //! A request that is repeated has sources polled again, within the limit for each Receiver: it changes nothing else, so that nothing is
@@ -20,7 +20,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use chandler_api::ReceiverType;
-use chandler_receivers::{Bucket, Named, Token, is_authentic, read};
+use chandler_receivers::{Bucket, Expected, Named, Token, is_authentic, read};
 use chandler_tls::TlsSettings;
 use futures::StreamExt as _;
 use http::{
@@ -31,12 +31,17 @@ use kube::Client;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use self::identity::Identity;
 use crate::{
     ServeError, ServiceOptions,
     relay::Relayed,
     service_listener::ServiceListener,
     shares::{Share, Shares},
 };
+
+mod identity;
+
+pub use self::identity::{IssuerKeys, KeySource};
 
 /// The most bytes of a body.
 pub const BODY_BYTES: usize = 1 << 20;
@@ -70,6 +75,8 @@ pub struct Hook {
     pub events: Vec<String>,
     /// Whether all requests are refused.
     pub suspended: bool,
+    /// How identity tokens are judged, for the types that have them.
+    identity: Option<Identity>,
     limits: Limits,
 }
 
@@ -92,7 +99,13 @@ impl Hook {
     /// A Receiver without requests so far.
     pub fn new(name: String, kind: ReceiverType, token: Token, events: Vec<String>, suspended: bool) -> Self {
         let limits = Limits { began: Instant::now(), bucket: Mutex::default(), log: Mutex::default() };
-        Self { name, kind, token, events, suspended, limits }
+        Self { name, kind, token, events, suspended, identity: None, limits }
+    }
+
+    /// Identity tokens with these claims authenticate requests, if these keys verify them.
+    #[must_use]
+    pub fn with_identity(self, expected: Expected, keys: Arc<IssuerKeys>) -> Self {
+        Self { identity: Some(Identity { expected, keys }), ..self }
     }
 
     fn take(&self) -> Result<(), Duration> {
@@ -128,6 +141,8 @@ enum Outcome {
     Limited(Duration),
     /// It gave way, since too many requests are under way.
     Busy,
+    /// The keys of the issuer are unknown, since they could not be fetched.
+    NoKeys,
 }
 
 impl Outcome {
@@ -143,6 +158,7 @@ impl Outcome {
             Self::Slow => "slow",
             Self::Limited(_) => "limited",
             Self::Busy => "busy",
+            Self::NoKeys => "no-keys",
         }
     }
 
@@ -158,6 +174,7 @@ impl Outcome {
             Self::Slow => (StatusCode::REQUEST_TIMEOUT, None),
             Self::Limited(after) => (StatusCode::TOO_MANY_REQUESTS, Some(after)),
             Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_secs(1))),
+            Self::NoKeys => (StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_mins(1))),
         };
         let mut response = status.into_response();
         if let Some(after) = retry_after {
@@ -214,6 +231,17 @@ async fn answer(service: &Service, hook: &Hook, request: Request) -> Outcome {
         return Outcome::TooLarge;
     }
     let place = service.requests.take(hook.name.clone());
+    // Before the body, of which a forged request costs nothing.
+    if let Some(identity) = &hook.identity {
+        let judged = tokio::select! {
+            biased;
+            judged = identity.judge(&head.headers) => judged,
+            () = place.gives_way() => return Outcome::Busy,
+        };
+        if let Err(outcome) = judged {
+            return outcome;
+        }
+    }
     let body = tokio::select! {
         biased;
         body = tokio::time::timeout(BODY_TIMEOUT, collected(body, &place)) => match body {
@@ -223,7 +251,7 @@ async fn answer(service: &Service, hook: &Hook, request: Request) -> Outcome {
         },
         () = place.gives_way() => return Outcome::Busy,
     };
-    if !is_authentic(hook.kind, &hook.token, &head.headers, &body) {
+    if hook.identity.is_none() && !is_authentic(hook.kind, &hook.token, &head.headers, &body) {
         return Outcome::Unauthenticated;
     }
     let named = match read(hook.kind, &head.headers, &body, &hook.events) {

@@ -28,6 +28,7 @@
 //! | `delegation` | an object needs a permission for whatever it makes Chandler do |
 //! | `expressions` | expressions on any object, within a budget |
 //! | `generated` | generated Secret values |
+//! | `kubeconfigs` | kubeconfigs of other clusters |
 //! | `notifications` | texts of Events as notifications, and the Secret of an Alert |
 //! | `patterns` | the regular expressions of a document |
 //! | `signature` | signatures of an image |
@@ -59,6 +60,7 @@ mod generated;
 mod git;
 mod image;
 mod json;
+mod kubeconfigs;
 pub mod memory;
 mod notifications;
 mod numbers;

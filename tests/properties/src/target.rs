@@ -5,8 +5,8 @@ use chandler_registry::Registry;
 
 use crate::{
     api, archive::Archive, archives, browser, cached, catalogs, delegation, documents, edits, expressions, generated,
-    git, image, json, notifications, numbers, patterns, provision, registries, releases, resolver, signature, text,
-    webhooks,
+    git, image, json, kubeconfigs, notifications, numbers, patterns, provision, registries, releases, resolver,
+    signature, text, webhooks,
 };
 #[cfg(feature = "sandbox")]
 use crate::{component_size, sandbox};
@@ -40,6 +40,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "image", holds: image::holds },
     Target { name: "json", holds: json::holds },
     Target { name: "known_hosts", holds: git::known_hosts },
+    Target { name: "kubeconfig", holds: kubeconfigs::holds },
     Target { name: "notification", holds: notifications::holds },
     Target { name: "numbers", holds: numbers::holds },
     Target { name: "patterns", holds: patterns::holds },

@@ -2,7 +2,7 @@
 
 use chandler_api::ReceiverType;
 use chandler_core::Digest;
-use chandler_receivers::{Named, Repository, Token, is_authentic, payload::MOST_REPOSITORIES, read};
+use chandler_receivers::{Keys, Named, Presented, Repository, Token, is_authentic, payload::MOST_REPOSITORIES, read};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ring::hmac;
 
@@ -31,6 +31,7 @@ pub(crate) fn holds(input: &[u8]) {
             said(kind, &headers, body, &events);
         }
         signed(&secret, &token, &headers, body);
+        identity(&headers, body);
         for line in String::from_utf8_lossy(body).lines().take(16) {
             repository(line);
         }
@@ -80,6 +81,12 @@ fn signed(secret: &str, token: &Token, headers: &HeaderMap, body: &[u8]) {
         headers.append(name, value);
         assert!(!is_authentic(kind, token, &headers, body), "{kind:?}: twice");
     }
+}
+
+/// An identity token and the keys of its issuer are read or refused. An input contains no key with a signature that fits.
+fn identity(headers: &HeaderMap, body: &[u8]) {
+    let Ok(token) = Presented::of(headers) else { return };
+    assert!(Keys::parse(body).unwrap_or_default().verify(&token).is_err(), "it was made up");
 }
 
 /// A name is read as one thing, whatever its case.

@@ -25,8 +25,10 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    PLAIN,
+    PLAIN, REGISTRY,
     permissions::{account, apply},
+    resolutions,
+    shop::{Shop, catalog},
 };
 
 /// Another cluster, with the install namespace of a world.
@@ -98,6 +100,15 @@ fn kubeconfig(of: &str, user: &Value) -> String {
     .to_string()
 }
 
+/// A kubeconfig whose server does not answer.
+pub(crate) fn away() -> String {
+    json!({
+        "current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    })
+    .to_string()
+}
+
 fn everything() -> Value {
     json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}])
 }
@@ -108,7 +119,7 @@ fn bundle(from: &str) -> Bundle {
         .with("manifests/two.yaml", &config_map("two", from))
 }
 
-async fn write_secret(world: &World, name: &str, key: &str, kubeconfig: &str) {
+pub(crate) async fn write_secret(world: &World, name: &str, key: &str, kubeconfig: &str) {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": world.namespace}, "data": {key: STANDARD.encode(kubeconfig)},
     });
@@ -388,6 +399,36 @@ async fn the_kubeconfig_is_read_with_the_permissions_of_the_account() {
     // The account has no permission to write ConfigMaps anywhere: the user of the kubeconfig writes them.
     world.ready(&name).await;
     assert_eq!(other.value("one").await.as_deref(), Some("first"));
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_installed_in_another_cluster_satisfies_and_blocks_nothing_in_this_one() {
+    let world = World::new().await;
+    let other = Other::start(&world).await;
+    let shop = Shop::new(&world).with("app", "1.0.0", &["base"]).await.with("base", "1.0.0", &[]).await;
+    let shop = shop.with("base", "2.0.0", &[]).await;
+    catalog(&shop).await;
+    write_secret(&world, "there", "value", &other.cluster.kubeconfig()).await;
+    let theirs = format!("{}-theirs", world.name());
+    let here = world.spec(REGISTRY, &shop.packages["base"][0].image);
+    let mut there = here.clone();
+    there["kubeConfig"] = json!({"secretRef": {"name": "there"}});
+    world.apply(&theirs, there).await;
+    world.ready(&theirs).await;
+
+    // In this cluster, version 1.0.0 would be the only one.
+    let wish = format!("{}-wish", world.run());
+    resolutions::create(&shop, &wish, &[("app", ""), ("base", ">=2")]).await;
+    resolutions::installed(&shop, &wish, &[("app", "1.0.0"), ("base", "2.0.0")]).await;
+
+    // The record says where it is installed, whatever its author writes.
+    world.apply(&theirs, here).await;
+    waits(&world, &theirs, "TargetChanged").await;
+    resolutions::patch(&world, &wish, json!({"packages": resolutions::wanted(&shop, &[("base", ">=2")])})).await;
+    resolutions::installed(&shop, &wish, &[("base", "2.0.0")]).await;
+    world.deployments().delete(&theirs, &DeleteParams::orphan()).await.expect("the BundleDeployment exists");
+    wait::until(&world.deployments(), &theirs, "gone", |deployment| deployment.is_none()).await;
     world.finish().await;
 }
 

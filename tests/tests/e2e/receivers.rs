@@ -2,9 +2,10 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_api::{Catalog, ConditionType, Receiver, find_condition};
 use chandler_controller::ServiceOptions;
-use chandler_tests::{ContentClient, World, bundles::Bundle, content_service::Answer, wait};
+use chandler_tests::{ContentClient, World, bundles::Bundle, content_service::Answer, oidc_issuer::OidcIssuer, wait};
 use hmac::{Hmac, Mac as _};
 use http::StatusCode;
 use k8s_openapi::api::core::v1::Secret;
@@ -206,6 +207,95 @@ async fn a_catalog_and_a_class_follow_a_push_long_before_their_interval() {
     .await;
     assert_eq!(send(&component).await, StatusCode::ACCEPTED);
     class_updates::has_component(world, &class, &second).await;
+    hooks.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_is_installed_with_an_identity_token_of_the_issuer_and_with_no_other_one() {
+    let hooks = Hooks::new().await;
+    let (issuer, stranger) = (OidcIssuer::start().await, OidcIssuer::start().await);
+    let (repository, first) = hooks.push(NOTE).await;
+    let name = hooks.world.name();
+    hooks.world.deploy(&name, PLAIN, &format!("{repository}:latest")).await;
+    hooks.runs(&name, &first).await;
+    hooks.world.ready(&name).await;
+    let with_authority = Patch::Merge(json!({"stringData": {"ca.crt": issuer.authority()}}));
+    hooks.secrets().patch("token", &PatchParams::default(), &with_authority).await.expect("it is changed");
+    let resources = json!([{"kind": "BundleDeployment", "name": "*"}]);
+    let oidc = json!({"issuer": issuer.url(), "audience": "pushes", "claims": {"email": "robot@example.com"}});
+    let spec = json!({"type": "google-pubsub", "secretRef": {"name": "token"}, "resources": resources, "oidc": oidc});
+    let _: Receiver = hooks.world.create(json!({"metadata": {"name": hooks.name("pushes")}, "spec": spec})).await;
+    let path = hooks.path("pushes", "ReceiverReady").await.expect("a path");
+    hooks.listening().await;
+
+    let (_, second) = hooks.push(&NOTE.replace("note", "second")).await;
+    let image = repository.split_once('/').map(|(_, path)| path).expect("a path");
+    let data = json!({"action": "INSERT", "tag": format!("europe-docker.pkg.dev/{image}:latest")}).to_string();
+    let body =
+        json!({"message": {"data": STANDARD.encode(data), "messageId": "1"}, "subscription": "pushes"}).to_string();
+    let send = async |token: &str| {
+        let authorization = format!("Bearer {token}");
+        hooks.sender.post(&path, &[("authorization", &authorization)], body.as_bytes()).await.status
+    };
+    let claims = |changes: Value| {
+        let mut claims = json!({"aud": "pushes", "email": "robot@example.com", "email_verified": true});
+        claims.as_object_mut().expect("claims").extend(changes.as_object().expect("claims").clone());
+        claims
+    };
+    let robot = claims(json!({}));
+    let before = hooks.polls();
+    for token in [
+        TOKEN.to_owned(),
+        issuer.sign(&claims(json!({"email": "other@example.com"}))),
+        issuer.sign(&claims(json!({"email_verified": false}))),
+        issuer.sign(&claims(json!({"aud": "others"}))),
+        issuer.sign(&claims(json!({"exp": 1}))),
+        stranger.sign(&robot),
+    ] {
+        assert_eq!(send(&token).await, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!((issuer.fetches(), stranger.fetches()), (0, 0), "claims are compared before anything is fetched");
+    for token in [
+        stranger.sign(&claims(json!({"iss": issuer.url()}))),
+        issuer.sign_with_another_key("one", &robot),
+        issuer.sign_with_another_key("two", &robot),
+    ] {
+        assert_eq!(send(&token).await, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(hooks.polls(), before, "none of these polls the source");
+    assert_eq!(send(&issuer.sign(&robot)).await, StatusCode::ACCEPTED);
+    hooks.runs(&name, &second).await;
+    hooks.world.ready(&name).await;
+    assert_eq!((issuer.fetches(), stranger.fetches()), (1, 0), "the keys are kept");
+    hooks.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_would_accept_everyone_accepts_no_requests() {
+    let hooks = Hooks::new().await;
+    let receiver = |oidc: &Value| {
+        let resources = json!([{"kind": "BundleDeployment", "name": "*"}]);
+        json!({"type": "oidc", "secretRef": {"name": "token"}, "resources": resources, "oidc": oidc})
+    };
+    let issuer = "https://issuer.example.com";
+    let name = hooks.name("pushes");
+    let everyone = json!({"issuer": issuer});
+    let _: Receiver = hooks.world.create(json!({"metadata": {"name": name}, "spec": receiver(&everyone)})).await;
+    assert_eq!(hooks.path("pushes", "InvalidOidc").await, None);
+    let merge = PatchParams::default();
+    let one = Patch::Merge(json!({"spec": receiver(&json!({"issuer": issuer, "subjects": ["robot"]}))}));
+    hooks.receivers().patch(&name, &merge, &one).await.expect("it is changed");
+    assert!(hooks.path("pushes", "ReceiverReady").await.is_some());
+    let broken = Patch::Merge(json!({"stringData": {"ca.crt": "no certificate"}}));
+    hooks.secrets().patch("token", &merge, &broken).await.expect("it is changed");
+    assert_eq!(hooks.path("pushes", "InvalidOidc").await, None);
+    for oidc in [
+        json!({"issuer": "http://issuer.example.com", "subjects": ["x"]}),
+        json!({"issuer": issuer, "subjects": ["*"]}),
+    ] {
+        let refused = hooks.receivers().patch(&name, &merge, &Patch::Merge(json!({"spec": receiver(&oidc)}))).await;
+        assert!(refused.is_err(), "{oidc}");
+    }
     hooks.world.finish().await;
 }
 

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use self::prometheus::{Situation, evaluate, queries};
 use crate::{
     PLAIN, REGISTRY, content_service::user, hostile_provisioners::create_class, leader_election, monitoring,
-    permissions,
+    other_clusters, permissions,
 };
 
 /// The controller's user agent, so that faults of the API server affect only the controller.
@@ -66,6 +66,7 @@ const OF_BUNDLES: &[Row] = &[
     row("provisioner exceeds its time", CALLS, &[("outcome", "PluginTimeout")], 0.0),
     row("provisioner exceeds its memory", CALLS, &[("outcome", "PluginOutOfMemory")], 0.0),
     row("server of an Alert refuses", NOTIFICATIONS, &[("outcome", "failed")], 0.0),
+    row("another cluster does not answer", "Other clusters, by state", &[("state", "unavailable")], 0.0),
     row("bad bundle", STALLED, &[("kind", "BundleDeployment"), ("reason", "InvalidContent")], 0.0),
     row("bad configuration", STALLED, &[("kind", "BundleDeployment"), ("reason", "InvalidConfiguration")], 0.0),
     row("permissions missing", NOT_READY, &[("kind", "BundleDeployment"), ("reason", "PermissionsMissing")], 0.0),
@@ -295,6 +296,10 @@ impl Faults {
         let mut spec = world.spec(PLAIN, &world.push(&bell("approved")).await);
         spec["approval"] = json!("Manual");
         specs.push(("approval", spec));
+        other_clusters::write_secret(world, "away", "value", &other_clusters::away()).await;
+        let mut spec = world.spec(PLAIN, &image);
+        spec["kubeConfig"] = json!({"secretRef": {"name": "away"}});
+        specs.push(("elsewhere", spec));
         for (suffix, spec) in specs {
             world.apply(&self.name(suffix), spec).await;
         }

@@ -30,6 +30,7 @@ const TABLES: &[(&str, &str, Listed)] = &[
 /// Reasons of BundleDeployments that only RukPak sets.
 const RUKPAK: &[Reason] = &[
     Reason::ProcessingFinalizerFailed,
+    Reason::BundleLoadFailed,
     Reason::ErrorGettingClient,
     Reason::ErrorGettingReleaseState,
     Reason::CreateDynamicWatchFailed,

@@ -21,7 +21,7 @@ fn with_server(server: &str) -> Vec<u8> {
 }
 
 fn strict(kubeconfig: &[u8]) -> Result<Config, TargetError> {
-    config(kubeconfig, TargetRules::default())
+    target_config(kubeconfig, TargetRules::default())
 }
 
 fn authority() -> String {
@@ -103,8 +103,8 @@ fn servers_near_this_machine_are_refused() {
         assert!(strict(&with_server(server)).is_ok(), "{server}");
     }
     let tests = TargetRules { allow_loopback: true };
-    assert!(config(&with_server("https://127.0.0.1:6443"), tests).is_ok());
-    assert_eq!(config(&with_server("https://169.254.169.254"), tests).err(), Some(NearServer.into()));
+    assert!(target_config(&with_server("https://127.0.0.1:6443"), tests).is_ok());
+    assert_eq!(target_config(&with_server("https://169.254.169.254"), tests).err(), Some(NearServer.into()));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use chandler_api::{
     BundleDeployment, PlatformOperator, Reason, Resolution, ServiceAccountReference, names::OWNER_NAME_LABEL,
 };
 use chandler_catalog::Indexes;
-use chandler_permissions::{Account, AccountPolicy};
+use chandler_permissions::{Account, AccountPolicy, DefaultAccount};
 use chandler_records::RecordError;
 use chandler_resolution::{
     installation::ready,
@@ -270,13 +270,15 @@ impl Platform {
     /// The client that installs packages: its permissions decide what may be deleted.
     fn installer(&self) -> Option<Client> {
         let (client, options) = (&self.cluster.client, &self.cluster.options);
+        let of = |namespace: &String, name: &String| {
+            impersonating(client, &Account { namespace: namespace.clone(), name: name.clone() }).ok()
+        };
         match (&options.platform_account, &options.accounts) {
-            (Some(name), _) => {
-                let account = Account { namespace: options.system_namespace.clone(), name: name.clone() };
-                impersonating(client, &account).ok()
-            }
+            (Some(name), _) => of(&options.system_namespace, name),
             (None, AccountPolicy::Optional) => Some(client.clone()),
-            (None, _) => None,
+            (None, AccountPolicy::Default(DefaultAccount { namespace: Some(namespace), name })) => of(namespace, name),
+            // An account of the namespace itself keeps the namespace.
+            (None, AccountPolicy::Default(_) | AccountPolicy::Required) => None,
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chandler_api::{ConditionType as Type, NewCondition, Reason, Receiver, ReceiverStatus, receiver::TOKEN_KEY};
+use chandler_api::{
+    ConditionType as Type, NewCondition, Reason, Receiver, ReceiverStatus,
+    receiver::{CERTIFICATES_KEY, TOKEN_KEY},
+};
 use chandler_receivers::Token;
 use chandler_runtime::{
     Backoff, Cache, KindController, Metrics, Next, Reconciler, Reflector, Report, Shutdown, Triggers,
@@ -10,7 +13,7 @@ use chandler_runtime::{
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{Api, ResourceExt as _, core::error_boundary::InvalidObject, runtime::reflector::ObjectRef};
 
-use super::Webhooks;
+use super::{Webhooks, webhooks::Secrets};
 use crate::{
     cluster::Cluster,
     events,
@@ -77,8 +80,8 @@ impl Receivers {
         KindController::new(reflector, api, selection, Arc::new(self), metrics, shutdown)
     }
 
-    /// The token, or why there is none.
-    async fn token(&self, receiver: &Receiver) -> Result<Token, NewCondition> {
+    /// The token and the certificates, or why there is no token.
+    async fn secrets(&self, receiver: &Receiver) -> Result<Secrets, NewCondition> {
         let (namespace, name) = (&self.cluster.options.system_namespace, &receiver.spec.secret_ref.name);
         let not_found = |what: String| {
             let message = format!("Secret {namespace}/{name} {what}");
@@ -90,12 +93,13 @@ impl Receivers {
             Ok(None) => return Err(not_found("does not exist".to_owned())),
             Err(error) => return Err(not_found(format!("cannot be read: {}", chandler_source::api_message(&error)))),
         };
-        let value = secret.data.as_ref().and_then(|data| data.get(TOKEN_KEY));
-        let value = value.ok_or_else(|| not_found(format!("has no key {TOKEN_KEY}")))?;
-        Token::new(&value.0).map_err(|error| {
+        let mut data = secret.data.unwrap_or_default();
+        let value = data.get(TOKEN_KEY).ok_or_else(|| not_found(format!("has no key {TOKEN_KEY}")))?;
+        let token = Token::new(&value.0).map_err(|error| {
             let message = format!("Secret {namespace}/{name}: {error}");
             NewCondition::is_false(Type::Ready, Reason::InvalidToken, message)
-        })
+        })?;
+        Ok(Secrets { token, certificates: data.remove(CERTIFICATES_KEY).map(|pem| pem.0) })
     }
 
     /// Accepts requests for a Receiver if it can. Returns the condition and the path.
@@ -105,8 +109,8 @@ impl Receivers {
             let message = "the controller has no address for webhooks (--receiver-address)";
             return (NewCondition::is_false(Type::Ready, Reason::ReceiversNotServed, message), None);
         }
-        let token = match self.token(receiver).await {
-            Ok(token) => token,
+        let secrets = match self.secrets(receiver).await {
+            Ok(secrets) => secrets,
             Err(condition) => {
                 self.webhooks.forget(&name);
                 return (condition, None);
@@ -118,7 +122,13 @@ impl Receivers {
             self.webhooks.forget(&name);
             return (NewCondition::is_false(Type::Ready, Reason::TokenNotFound, "the Receiver is gone"), None);
         }
-        let path = self.webhooks.accept(&name, &receiver.spec, token);
+        let path = match self.webhooks.accept(&name, &receiver.spec, secrets) {
+            Ok(path) => path,
+            Err(error) => {
+                self.webhooks.forget(&name);
+                return (NewCondition::is_false(Type::Ready, Reason::InvalidOidc, error.to_string()), None);
+            }
+        };
         let condition = if receiver.spec.suspend {
             NewCondition::is_false(Type::Ready, Reason::Suspended, "all requests are refused: spec.suspend is true")
         } else {

@@ -3,21 +3,41 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use chandler_api::{BundleSource, Catalog, PolledKind, ProvisionerClass, ReceiverResource, ReceiverSpec};
+use chandler_content::IssuerError;
 use chandler_monitoring::Metrics;
-use chandler_receivers::{Named, Repository, Token, token::same};
+use chandler_receivers::{Expected, InvalidOidc, Named, Repository, Token, token::same};
 use chandler_runtime::{Cache, Guarded, Triggers};
 use chandler_serve::{Hook, Hooks};
 use chandler_source::Source;
 use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
 use parking_lot::RwLock;
 
+use super::KnownIssuers;
 use crate::{bundle_deployment::Preparer, catalog::CatalogStates};
 
 /// The Receivers that accept requests.
 pub(crate) struct Webhooks {
     entries: RwLock<BTreeMap<String, Entry>>,
     polled: Polled,
+    issuers: KnownIssuers,
     metrics: Arc<Metrics>,
+}
+
+/// What the Secret of a Receiver contains.
+#[derive(Debug)]
+pub(crate) struct Secrets {
+    pub(crate) token: Token,
+    /// Certificates that are trusted for the issuer of identity tokens, in PEM.
+    pub(crate) certificates: Option<Vec<u8>>,
+}
+
+/// Identity tokens of a Receiver cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OidcError {
+    #[error(transparent)]
+    Spec(#[from] InvalidOidc),
+    #[error("spec.oidc.issuer cannot be used: {0}")]
+    Issuer(#[from] IssuerError),
 }
 
 /// The objects whose sources are polled, and how.
@@ -31,13 +51,14 @@ pub(crate) struct Polled {
 struct Entry {
     path: String,
     spec: ReceiverSpec,
+    certificates: Option<Vec<u8>>,
     hook: Arc<Hook>,
 }
 
 impl Webhooks {
     /// No Receivers yet.
-    pub(crate) fn new(polled: Polled, metrics: &Arc<Metrics>) -> Self {
-        Self { entries: RwLock::default(), polled, metrics: Arc::clone(metrics) }
+    pub(crate) fn new(polled: Polled, issuers: KnownIssuers, metrics: &Arc<Metrics>) -> Self {
+        Self { entries: RwLock::default(), polled, issuers, metrics: Arc::clone(metrics) }
     }
 
     /// Waits for the first list of the objects with sources. False means that the controller is stopping.
@@ -46,16 +67,31 @@ impl Webhooks {
         preparer.deployments.ready().await && catalogs.ready().await && classes.ready().await
     }
 
-    /// Accepts requests for a Receiver, and returns their path. Its limits stay if neither the token nor the spec has changed.
-    pub(super) fn accept(&self, name: &str, spec: &ReceiverSpec, token: Token) -> String {
+    /// Accepts requests for a Receiver, and returns their path. Its limits stay if neither the Secret nor the spec has changed.
+    ///
+    /// # Errors
+    /// Its identity tokens cannot be judged.
+    pub(super) fn accept(&self, name: &str, spec: &ReceiverSpec, secrets: Secrets) -> Result<String, OidcError> {
+        let Secrets { token, certificates } = secrets;
         let path = token.path(name);
-        let mut entries = self.entries.write();
-        let is_same = entries.get(name).is_some_and(|known| known.path == path && known.spec == *spec);
-        if !is_same {
-            let hook = Arc::new(Hook::new(name.to_owned(), spec.kind, token, spec.events.clone(), spec.suspend));
-            entries.insert(name.to_owned(), Entry { path: path.clone(), spec: spec.clone(), hook });
+        let expected = Expected::new(name, spec.kind, spec.oidc.as_ref())?;
+        if let Some(expected) = &expected {
+            self.issuers.check(expected.issuer(), certificates.as_deref())?;
         }
-        path
+        let mut entries = self.entries.write();
+        let is_same = entries
+            .get(name)
+            .is_some_and(|known| known.path == path && known.spec == *spec && known.certificates == certificates);
+        if !is_same {
+            let mut hook = Hook::new(name.to_owned(), spec.kind, token, spec.events.clone(), spec.suspend);
+            if let Some(expected) = expected {
+                let keys = self.issuers.keys(expected.issuer(), certificates.as_deref());
+                hook = hook.with_identity(expected, keys);
+            }
+            let entry = Entry { path: path.clone(), spec: spec.clone(), certificates, hook: Arc::new(hook) };
+            entries.insert(name.to_owned(), entry);
+        }
+        Ok(path)
     }
 
     /// Accepts no requests for a Receiver any more.

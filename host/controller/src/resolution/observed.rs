@@ -141,8 +141,11 @@ impl Resolutions {
                 continue;
             }
             // A BundleDeployment that says nothing about its bundle needs no record.
-            if deployment.metadata.deletion_timestamp.is_none() && (is_member || Claim::of(deployment).is_some()) {
-                facts.push(Fact { deployment, history: self.history(deployment).await?, is_member });
+            if deployment.metadata.deletion_timestamp.is_none()
+                && (is_member || Claim::of(deployment).is_some())
+                && let Some(history) = self.history(deployment).await?
+            {
+                facts.push(Fact { deployment, history, is_member });
             }
         }
         let listed = self.listed(catalogs, &observed::packages(&facts, &decided)).await?;
@@ -150,12 +153,14 @@ impl Resolutions {
         Ok(observed::observe(&facts, &decided, proven))
     }
 
-    /// The revisions of a BundleDeployment, as its record has them.
-    async fn history(&self, deployment: &BundleDeployment) -> Result<Vec<Revision>, RecordError> {
+    /// The revisions of a BundleDeployment, as its record has them; `None` if the record says that they are installed in another cluster, whatever
+    /// the spec says now.
+    async fn history(&self, deployment: &BundleDeployment) -> Result<Option<Vec<Revision>>, RecordError> {
         let uid = deployment.uid().unwrap_or_default();
         let account = account::recorded(deployment, &self.cluster.options.accounts);
         let state = self.records.read(&deployment.name_any(), &uid, account.as_deref()).await?;
-        Ok(state.map(|state| state.history.clone()).unwrap_or_default())
+        let Some(state) = state else { return Ok(Some(Vec::new())) };
+        Ok(state.target.is_none().then(|| state.history.clone()))
     }
 
     /// The catalogs' bundles of packages.

@@ -42,6 +42,7 @@ fn the_exposition_has_what_was_measured() {
         rejected: 2,
         waiting: 4,
         oldest_wait: Duration::from_millis(1500),
+        targets: vec![("available", 2)],
     });
     let text = metrics.exposition();
     // The order of several series of a metric is undefined. The bytes that a call read and returned are two.

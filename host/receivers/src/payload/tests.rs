@@ -1,3 +1,4 @@
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
@@ -11,6 +12,31 @@ fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
 
 fn repositories(texts: &[&str]) -> Named {
     Named::of(texts.iter().map(|text| Repository::of_text(text)))
+}
+
+#[test]
+fn a_message_of_pubsub_is_read_for_the_images_of_artifact_registry() {
+    let push = |data: &str, events: &[&str]| {
+        let body = json!({"message": {"data": STANDARD.encode(data), "messageId": "1"}, "subscription": "s"});
+        let events: Vec<String> = events.iter().map(|event| (*event).to_owned()).collect();
+        read(ReceiverType::GooglePubsub, &HeaderMap::new(), body.to_string().as_bytes(), &events)
+    };
+    let image = "europe-docker.pkg.dev/project/repository/shop";
+    let pushed = |action: &str| {
+        format!(r#"{{"action":"{action}","digest":"{image}@sha256:{}","tag":"{image}:v1"}}"#, "0".repeat(64))
+    };
+    let shop = repositories(&[&format!("{image}:v1")]);
+    assert!(matches!(&shop, Named::Repositories(named) if named.len() == 1));
+    assert_eq!(push(&pushed("INSERT"), &[]), Ok(shop.clone()));
+    assert_eq!(push(&pushed("INSERT"), &["INSERT"]), Ok(shop));
+    assert_eq!(push(&pushed("INSERT"), &["OTHER"]), Ok(Named::Nothing));
+    assert_eq!(push(&pushed("DELETE"), &[]), Ok(Named::Nothing));
+    assert_eq!(push(&pushed("DELETE"), &["DELETE"]), Ok(Named::Nothing));
+    assert_eq!(push("anything", &[]), Ok(Named::Anything));
+    assert_eq!(push("anything", &["INSERT"]), Ok(Named::Nothing));
+    for body in ["", "{}", "[]", r#"{"message":1}"#] {
+        assert_eq!(read(ReceiverType::GooglePubsub, &HeaderMap::new(), body.as_bytes(), &[]), Err(Malformed), "{body}");
+    }
 }
 
 #[test]
@@ -70,7 +96,8 @@ fn a_body_of_another_form_is_refused() {
     let event = headers(&[("x-github-event", "push"), ("x-gitea-event", "push")]);
     let other: [Value; 3] =
         [json!([]), json!({"repository": 1, "events": 1, "type": 1, "docker_url": 1, "project": 1}), json!("x")];
-    for kind in ReceiverType::ALL.iter().filter(|kind| **kind != ReceiverType::GenericHmac) {
+    let any_form = [ReceiverType::GenericHmac, ReceiverType::Oidc];
+    for kind in ReceiverType::ALL.iter().filter(|kind| !any_form.contains(kind)) {
         for body in &other[1..] {
             assert_eq!(read(*kind, &event, body.to_string().as_bytes(), &[]), Err(Malformed), "{kind:?} {body}");
         }

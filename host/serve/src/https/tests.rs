@@ -47,6 +47,10 @@ impl Server {
 
     /// A connection after the TLS handshake, for this protocol.
     async fn secure(&self, protocol: &[u8]) -> TlsStream<TcpStream> {
+        self.try_secure(protocol).await.unwrap()
+    }
+
+    async fn try_secure(&self, protocol: &[u8]) -> io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.authority.as_bytes()).unwrap()).unwrap();
         let builder = ClientConfig::builder_with_provider(TlsSettings::default().provider());
@@ -54,7 +58,7 @@ impl Server {
         let mut config = builder.with_root_certificates(roots).with_no_client_auth();
         config.alpn_protocols = vec![protocol.to_vec()];
         let name = ServerName::try_from("localhost").unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, self.connect().await).await.unwrap()
+        TlsConnector::from(Arc::new(config)).connect(name, self.connect().await).await
     }
 }
 
@@ -65,7 +69,9 @@ impl Drop for Server {
 }
 
 fn limits() -> Limits {
-    Limits { connections: 4, handshake: LONG, header: LONG, idle: LONG }
+    let rate = Rate { at_once: 100, every: LONG };
+    let handshakes = Rates { of_one: rate, of_all: rate };
+    Limits { connections: 4, handshakes, handshake: LONG, header: LONG, idle: LONG }
 }
 
 /// What a server sends until it ends the connection, which it may do by a reset.
@@ -101,6 +107,18 @@ async fn open_connections_keep_no_one_out_and_the_idle_ones_end() {
     let mut other = server.secure(HTTP1).await;
     assert!(ask(&mut other).await.unwrap().starts_with("HTTP/1.1 200 OK"));
     assert_eq!(rest(secure.remove(0)).await, "");
+}
+
+#[tokio::test]
+async fn a_source_with_too_many_handshakes_gets_no_further_one_and_its_connections_stay() {
+    let handshakes = Rates { of_one: Rate { at_once: 2, every: LONG }, ..limits().handshakes };
+    let server = Server::new(Limits { handshakes, ..limits() }).await;
+    let mut secure = server.secure(HTTP1).await;
+    let _second = server.secure(HTTP1).await;
+    for _ in 0..8 {
+        assert!(server.try_secure(HTTP1).await.is_err());
+    }
+    assert!(ask(&mut secure).await.unwrap().starts_with("HTTP/1.1 200 OK"));
 }
 
 #[tokio::test]

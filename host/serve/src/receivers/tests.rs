@@ -1,6 +1,10 @@
-use chandler_receivers::{Repository, bucket::PER_MINUTE};
-use futures::FutureExt;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use chandler_api::ReceiverOidc;
+use chandler_receivers::{Keys, Repository, bucket::PER_MINUTE};
+use futures::{FutureExt, future::BoxFuture};
 use http::{Request, header::AUTHORIZATION};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::*;
@@ -17,7 +21,10 @@ struct Fixed {
 
 impl Fixed {
     fn new(kind: ReceiverType, suspended: bool) -> Arc<Self> {
-        let hook = Hook::new("pushes".to_owned(), kind, token(), Vec::new(), suspended);
+        Self::of(Hook::new("pushes".to_owned(), kind, token(), Vec::new(), suspended))
+    }
+
+    fn of(hook: Hook) -> Arc<Self> {
         Arc::new(Self { hook: Arc::new(hook), woken: Mutex::default(), outcomes: Mutex::default() })
     }
 }
@@ -154,4 +161,53 @@ async fn forgeries_have_few_lines_in_the_log() {
     let left_out = format!("left_out={}", forgeries - number);
     assert!(lines.get()[number].contains(&left_out), "{left_out} {}", lines.get()[number]);
     assert!(!lines.get().concat().contains("/hooks/"), "no path");
+}
+
+/// An issuer without an answer, which counts how often its keys were fetched.
+#[derive(Clone, Default)]
+struct NoAnswer(Arc<Mutex<usize>>);
+
+impl KeySource for NoAnswer {
+    fn fetch(&self) -> BoxFuture<'static, Option<Keys>> {
+        *self.0.lock() += 1;
+        Box::pin(std::future::ready(None))
+    }
+}
+
+#[tokio::test]
+async fn an_identity_token_is_judged_before_the_body_and_causes_one_fetch() {
+    const ISSUER: &str = "https://issuer.example.com";
+    let oidc = ReceiverOidc {
+        issuer: Some(ISSUER.to_owned()),
+        audience: Some("pushes".to_owned()),
+        subjects: vec!["robot".to_owned()],
+        ..ReceiverOidc::default()
+    };
+    let expected = Expected::new("pushes", ReceiverType::Oidc, Some(&oidc)).unwrap().unwrap();
+    let source = NoAnswer::default();
+    let hook = Hook::new("pushes".to_owned(), ReceiverType::Oidc, token(), Vec::new(), false);
+    let hooks = Fixed::of(hook.with_identity(expected, Arc::new(IssuerKeys::new(source.clone()))));
+    let token_of = |issuer: &str, audience: &str, key: &str, expires: i64| {
+        let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let claims = json!({"iss": issuer, "aud": audience, "sub": "robot", "exp": expires});
+        format!("{}.{}.{}", part(json!({"alg": "ES256", "kid": key})), part(claims), part(json!(1)))
+    };
+    let now = Timestamp::now().as_second();
+    for wrong in [
+        TOKEN.to_owned(),
+        token_of("https://other.example.com", "pushes", "a", now + 600),
+        token_of(ISSUER, "others", "a", now + 600),
+        token_of(ISSUER, "pushes", "a", now - 600),
+    ] {
+        assert_eq!(send(&hooks, request(&wrong, endless())).await.0, StatusCode::UNAUTHORIZED, "{wrong}");
+    }
+    assert_eq!(*source.0.lock(), 0, "wrong claims cause no fetch");
+    for key in 0..20 {
+        let unsigned = token_of(ISSUER, "pushes", &key.to_string(), now + 600);
+        let (status, retry) = send(&hooks, request(&unsigned, endless())).await;
+        assert_eq!((status, retry.as_deref()), (StatusCode::SERVICE_UNAVAILABLE, Some("60")));
+        assert_eq!(hooks.outcomes.lock().pop(), Some("no-keys"));
+    }
+    assert_eq!(*source.0.lock(), 1, "whatever keys tokens name");
+    assert!(hooks.woken.lock().is_empty());
 }

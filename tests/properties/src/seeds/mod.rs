@@ -24,8 +24,12 @@ const PAYLOAD: &[u8] = include_bytes!("payload.txt");
 /// Settings for registries: the example of the manual and more, mirror sets, and images.
 const REGISTRIES: &[u8] = include_bytes!("registries.txt");
 
+/// A kubeconfig of another cluster with everything that is used, and one with everything that is refused.
+const KUBECONFIGS: [&[u8]; 2] = [include_bytes!("kubeconfig.yaml"), include_bytes!("kubeconfig_refused.yaml")];
 /// A webhook with the headers and the members of all types.
 const WEBHOOK: &[u8] = include_bytes!("webhooks.txt");
+/// A webhook with an identity token, and the keys of an issuer.
+const IDENTITY: &[u8] = include_bytes!("identity.txt");
 
 /// A notification, and a Secret of an Alert.
 const NOTIFICATION: &[u8] = include_bytes!("notifications.txt");
@@ -114,7 +118,8 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "plain" => [vec![PLAIN.to_vec(), PAYLOAD.to_vec()], bundles(&fixtures.join("plain"))?].concat(),
         "resolver" => [vec![RESOLVER.to_vec()], owned(&[VARIABLES])].concat(),
         "registries" => vec![REGISTRIES.to_vec()],
-        "webhook" => vec![WEBHOOK.to_vec()],
+        "webhook" => vec![WEBHOOK.to_vec(), IDENTITY.to_vec()],
+        "kubeconfig" => KUBECONFIGS.map(<[u8]>::to_vec).into(),
         "notification" => vec![NOTIFICATION.to_vec()],
         "registry" | "detect" => {
             [vec![EVERYTHING.to_vec(), PLAIN.to_vec(), PAYLOAD.to_vec()], bundles(fixtures)?].concat()

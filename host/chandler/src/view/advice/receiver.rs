@@ -15,6 +15,10 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
              set the new path and token where the webhook is sent; the controller retries when the Secret changes"
                 .to_owned()
         }
+        Reason::InvalidOidc => format!(
+            "correct spec.oidc as the message says: `kubectl edit receivers.chandler.dev {name}`, or the key ca.crt of the Secret in spec.secretRef \
+             (docs/receivers.md)"
+        ),
         Reason::ReceiversNotServed => {
             "install the controller with an address for webhooks: `chandler manifests --set receiver=true` (docs/receivers.md)".to_owned()
         }
