@@ -75,7 +75,14 @@ impl CallLog {
             let innermost = stack.iter().rev().take(CRASH_LINES).copied();
             return Some(shortened(&end.into_iter().chain(innermost).collect::<Vec<_>>()));
         }
-        let last = |level| self.lines.iter().rev().find(|line| line.level == level);
+        // StarlingMonkey writes the exception, a line "Stack:", and the calls.
+        let stack = self.lines.iter().rposition(|line| line.message.trim() == "Stack:");
+        if let Some(lines) = stack.and_then(|index| self.lines.get(index.saturating_sub(1)..)) {
+            let (exception, calls) = (lines.first().into_iter(), lines.iter().skip(2));
+            let calls = calls.take_while(|line| line.message.starts_with(' ')).take(CRASH_LINES);
+            return Some(shortened(&exception.chain(calls).map(|line| line.message.trim()).collect::<Vec<_>>()));
+        }
+        let last = |level| self.lines.iter().rev().find(|line| line.level == level && !line.message.trim().is_empty());
         last(Level::Error).or_else(|| last(Level::Warn)).map(|line| line.message.clone())
     }
 }
@@ -101,6 +108,13 @@ impl fmt::Display for Level {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_crash_message_of_starlingmonkey_is_the_exception_and_its_stack() {
+        let lines = ["TypeError: no oxen", "Stack:", "  provision@/app.js:1:15", "", "Redirecting call to abort()", ""];
+        let lines = lines.iter().map(|text| LogLine { level: Level::Warn, message: (*text).to_owned() }).collect();
+        assert_eq!(CallLog::new(lines, 0).crash_message().unwrap(), "TypeError: no oxen provision@/app.js:1:15");
+    }
 
     #[test]
     fn the_crash_message_of_python_is_the_exception_and_its_stack() {
