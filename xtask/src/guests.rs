@@ -1,6 +1,6 @@
 //! Builds the guests: core modules for wasm32-unknown-unknown, converted to components.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use anyhow::Context as _;
 
@@ -56,6 +56,12 @@ pub(crate) fn build_all() -> anyhow::Result<()> {
 /// Builds the provisioners that the command contains into `target/plugins`.
 pub(crate) fn build_built_in() -> anyhow::Result<()> {
     build(&built_in()?)
+}
+
+/// Builds the guest that calls every function of the contract, and returns the path of its component.
+pub(crate) fn build_contract() -> anyhow::Result<PathBuf> {
+    build(&[Guest::new("chandler-guest-contract", "test/contract.wasm")])?;
+    Ok(command::target_directory().join("plugins/test/contract.wasm"))
 }
 
 fn build(guests: &[Guest]) -> anyhow::Result<()> {

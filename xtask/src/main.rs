@@ -6,6 +6,7 @@
 mod bench;
 mod command;
 mod container_tests;
+mod contract;
 mod corpus;
 mod demo;
 mod dist;
@@ -41,6 +42,9 @@ enum Task {
     Compile,
     /// Build the Wasm components of the first-party provisioners and of the tests into target/plugins
     Plugins,
+    /// Build the component that calls every function of the newest version of the contract into tests/guests/components (zstd), once
+    /// for each version
+    Contract,
     /// Build the test components in JavaScript and Python into tests/guests/components (npm, python3, zstd and the network)
     Languages,
     /// Measure the engine (instantiation, sandboxed against native, cold start), the control plane or the controller (release build)
@@ -71,6 +75,7 @@ fn main() -> anyhow::Result<()> {
         Task::Test(test) => test.run(),
         Task::Compile => test::compile(),
         Task::Plugins => guests::build_all(),
+        Task::Contract => contract::build(),
         Task::Languages => languages::build_all(),
         Task::Bench(bench) => bench.run(),
         Task::Soak(soak) => soak.run(),

@@ -50,6 +50,7 @@ pub mod preview;
 pub mod provisioner;
 pub mod question;
 pub mod registry_settings;
+pub mod release_check;
 pub mod release_files;
 pub mod rendering;
 pub mod reported;

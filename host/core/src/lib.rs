@@ -15,6 +15,7 @@
 //! | [`descriptors`] | errors that mean that no file descriptor is left |
 //! | [`diagnostic`] | findings with positions |
 //! | [`dns_name`] | the syntax of names of objects |
+//! | [`features`] | the features of this host that provisioners can query |
 //! | [`image_name`] | the syntax of image references |
 //! | [`nesting`] | JSON that is nested too deeply to be parsed |
 //! | [`object`] | a Kubernetes object and its identity |
@@ -28,6 +29,7 @@
 //! | [`request`] | the request to a provisioner, and the facts that it reads |
 //! | [`resource_version`] | the order of resource versions |
 //! | [`text`] | untrusted text, escaped for output |
+//! | [`unique_json`] | JSON without duplicate keys, for untrusted texts |
 
 pub mod browser;
 pub mod budget;
@@ -39,6 +41,7 @@ pub mod descriptors;
 pub mod diagnostic;
 pub mod digest;
 pub mod dns_name;
+pub mod features;
 pub mod image_name;
 pub mod nesting;
 pub mod object;
@@ -53,6 +56,8 @@ pub mod request;
 pub mod resource_version;
 mod size;
 pub mod text;
+
+pub use chandler_yaml::unique_json;
 
 pub use budget::{Budget, Stop};
 pub use causes::causes;

@@ -4,6 +4,7 @@ mod name;
 
 use std::fmt;
 
+use chandler_yaml::unique_json::{self, JsonError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -67,6 +68,14 @@ pub enum ObjectError {
     /// Not JSON.
     #[error("is not JSON: {0}")]
     NotJson(String),
+    /// A key occurs twice. Parsers differ in which of the values they keep, so the object would not be what others read.
+    #[error("has the key {key:?} twice, at {pointer:?}")]
+    DuplicateKey {
+        /// The key, at most 256 bytes of it.
+        key: String,
+        /// Its JSON pointer, at most the last 256 bytes of it.
+        pointer: String,
+    },
     /// JSON, but not an object.
     #[error("is not a JSON object")]
     NotAnObject,
@@ -99,11 +108,15 @@ pub struct Object {
 impl Object {
     /// Parses an object from JSON text. It drops `status`, which only controllers write, and the fields of the metadata that
     /// the API server owns.
+    ///
+    /// # Errors
+    /// It is not JSON, has a duplicate key anywhere, or does not identify an object.
     pub fn parse(json: &[u8], stage: u32, origin: Option<Location>) -> Result<Self, ObjectError> {
-        match serde_json::from_slice(json) {
+        match unique_json::from_slice(json) {
             Ok(Value::Object(value)) => Self::from_value(value, stage, origin),
             Ok(_) => Err(ObjectError::NotAnObject),
-            Err(error) => Err(ObjectError::NotJson(error.to_string())),
+            Err(JsonError::NotJson(error)) => Err(ObjectError::NotJson(error)),
+            Err(JsonError::DuplicateKey { key, pointer }) => Err(ObjectError::DuplicateKey { key, pointer }),
         }
     }
 
@@ -217,6 +230,14 @@ mod tests {
                 "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "n"}
             })
         );
+    }
+
+    #[test]
+    fn an_object_with_a_duplicate_key_is_refused() {
+        let text = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+            "spec": {"containers": [{"image": "good", "name": "a", "image": "bad"}]}}"#;
+        let message = Object::parse(text.as_bytes(), 0, None).unwrap_err().to_string();
+        assert_eq!(message, r#"has the key "image" twice, at "/spec/containers/0/image""#);
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, btree_set};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::features::{self, FEATURES};
+
 /// The BundleDeployment and the cluster that a release is rendered for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -45,19 +47,22 @@ impl Target {
         (!self.api_kinds.is_empty()).then(|| self.api_kinds.iter().any(is_it))
     }
 
-    /// The value of a fact.
-    fn value(&self, fact: &Fact) -> Value {
+    /// The value of a fact, on a host with these features.
+    fn value(&self, fact: &Fact, features: &[&str]) -> Value {
         match fact {
             Fact::Name => json!(self.name),
             Fact::Namespace => json!(self.namespace),
             Fact::KubernetesVersion => json!(self.version()),
             Fact::Serves { api_version, kind } => json!(self.serves(api_version, kind)),
             Fact::ApiKinds => json!(self.api_kinds),
+            Fact::Supports { feature } => json!(features::offers(features, feature)),
+            Fact::Features => json!(features),
         }
     }
 }
 
-/// A fact about the target that a provisioner may read. A release depends only on the facts that its provisioner read.
+/// A fact about the target or the host that a provisioner may read. A release depends only on the facts that its provisioner
+/// read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Fact {
@@ -76,6 +81,24 @@ pub enum Fact {
     },
     /// The whole of [`Target::api_kinds`].
     ApiKinds,
+    /// Whether a feature is in [`FEATURES`].
+    Supports {
+        /// The name of the feature.
+        feature: String,
+    },
+    /// The whole of [`FEATURES`].
+    Features,
+}
+
+impl Fact {
+    /// Whether this host offers a feature, and the fact to record; none for texts that are not names of features, which no host
+    /// ever offers.
+    pub fn supports(feature: String) -> (bool, Option<Self>) {
+        if !features::is_name(&feature) {
+            return (false, None);
+        }
+        (features::offers(FEATURES, &feature), Some(Self::Supports { feature }))
+    }
 }
 
 /// The facts that a provisioner read during one call.
@@ -91,10 +114,12 @@ pub struct RecordedFacts(BTreeSet<Fact>);
 const KINDS: usize = 500;
 /// The longest name of a kind that is recorded, in bytes.
 const KIND_BYTES: usize = 512;
+/// How many features are recorded individually. A provisioner that queries more is recorded as reading all of them.
+const FEATURES_RECORDED: usize = 64;
 
 impl RecordedFacts {
     /// Records a fact. The number of kinds and the length of their names are bounded: beyond these bounds, [`Fact::ApiKinds`]
-    /// is recorded instead.
+    /// is recorded instead. The number of features is bounded as well: then it is [`Fact::Features`].
     pub fn add(&mut self, fact: Fact) {
         let fact = match fact {
             Fact::Serves { api_version, kind } => {
@@ -105,10 +130,20 @@ impl RecordedFacts {
                     Fact::Serves { api_version, kind }
                 }
             }
+            Fact::Supports { feature } => {
+                let individual = self.0.iter().filter(|fact| matches!(fact, Fact::Supports { .. })).count();
+                if individual >= FEATURES_RECORDED || self.0.contains(&Fact::Features) {
+                    Fact::Features
+                } else {
+                    Fact::Supports { feature }
+                }
+            }
             other => other,
         };
-        if fact == Fact::ApiKinds {
-            self.0.retain(|fact| !matches!(fact, Fact::Serves { .. }));
+        match fact {
+            Fact::ApiKinds => self.0.retain(|fact| !matches!(fact, Fact::Serves { .. })),
+            Fact::Features => self.0.retain(|fact| !matches!(fact, Fact::Supports { .. })),
+            _ => {}
         }
         self.0.insert(fact);
     }
@@ -120,7 +155,12 @@ impl RecordedFacts {
 
     /// The facts with their values for a target.
     pub fn values(&self, target: &Target) -> Vec<(&Fact, Value)> {
-        self.0.iter().map(|fact| (fact, target.value(fact))).collect()
+        self.values_on(target, FEATURES)
+    }
+
+    /// The facts with their values for a target, on a host with these features.
+    fn values_on(&self, target: &Target, features: &[&str]) -> Vec<(&Fact, Value)> {
+        self.0.iter().map(|fact| (fact, target.value(fact, features))).collect()
     }
 }
 
@@ -210,10 +250,44 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_offers_another_feature_matters_only_if_it_was_queried() {
+        let target = target("v1.36.0", &["v1/Pod"]);
+        let read = |facts: &[Fact]| facts.iter().cloned().collect::<RecordedFacts>();
+        let supports = |feature: &str| Fact::supports(feature.to_owned()).1.unwrap();
+        for (facts, same) in [
+            (read(&[Fact::Name, Fact::ApiKinds]), true),
+            (read(&[supports("oxen")]), true),
+            (read(&[supports("hooks")]), false),
+            (read(&[Fact::Features]), false),
+        ] {
+            let (before, now) = (facts.values_on(&target, &["goats"]), facts.values_on(&target, &["goats", "hooks"]));
+            assert_eq!(before == now, same, "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn features_are_recorded_with_their_names() {
+        assert_eq!(Fact::supports("oxen".into()), (false, Some(Fact::Supports { feature: "oxen".into() })));
+        assert_eq!(Fact::supports("no feature".into()), (false, None));
+        let mut many: RecordedFacts = [Fact::Name].into_iter().collect();
+        for number in 0..1000 {
+            many.add(Fact::supports(format!("f{number}")).1.unwrap());
+            assert!(many.iter().count() <= FEATURES_RECORDED + 1);
+        }
+        assert_eq!(many, [Fact::Name, Fact::Features].into_iter().collect());
+    }
+
+    #[test]
     fn facts_are_stored_as_json() {
         let facts: RecordedFacts = [Fact::KubernetesVersion, serves("v1", "Pod")].into_iter().collect();
         let text = serde_json::to_string(&facts).unwrap();
         assert_eq!(text, r#"["kubernetesVersion",{"serves":{"api_version":"v1","kind":"Pod"}}]"#);
         assert_eq!(serde_json::from_str::<RecordedFacts>(&text).unwrap(), facts);
+        let text = r#"[{"supports":{"feature":"oxen"}}]"#;
+        let facts: RecordedFacts = Fact::supports("oxen".into()).1.into_iter().collect();
+        assert_eq!(
+            (serde_json::to_string(&facts).unwrap().as_str(), serde_json::from_str(text).unwrap()),
+            (text, facts)
+        );
     }
 }

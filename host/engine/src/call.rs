@@ -170,7 +170,7 @@ fn resolve<T>(result: Result<T, BodyError>, state: &State, log: CallLog, limits:
 fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limits) -> CallError {
     let trap = error.downcast_ref::<Trap>();
     match error.downcast_ref::<Fault>() {
-        Some(fault @ Fault::SecureRandomness) => {
+        Some(fault @ (Fault::SecureRandomness | Fault::NotProvided(_))) => {
             return CallError::Trapped(Trapped { trap: fault.to_string(), frames: Vec::new(), log });
         }
         Some(Fault::Starved { used, wall }) => {

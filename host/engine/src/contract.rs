@@ -18,6 +18,9 @@ pub(crate) mod bindings {
 /// The package of the contract.
 pub(crate) const PACKAGE: &str = "chandler:provisioner";
 
+/// The version whose functions this host provides.
+pub(crate) const VERSION: &str = "0.1.0";
+
 /// The versions of the contract that this host supports, as `major.minor`.
 pub const TRACKS: &[&str] = &["0.1"];
 

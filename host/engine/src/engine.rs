@@ -147,10 +147,16 @@ impl Inner {
         refuse(imports::missing_interfaces(&imports))?;
         let size = size::measure(wasm)?;
         let component = self.component(&digest, wasm).await?;
-        refuse(imports::missing_functions(&self.wasm, &component))?;
+        let unknown = imports::unknown(&self.wasm, &component);
+        refuse(imports::required(&unknown, &facts.optional))?;
         let incompatible =
             |error: wasmtime::Error| LoadError::UnsupportedContract(sanitize(format!("{error:#}"), 1024));
-        let instance = self.linker.instantiate_pre(&component).map_err(incompatible)?;
+        let instance = if unknown.is_empty() {
+            self.linker.instantiate_pre(&component)
+        } else {
+            imports::with_traps(&self.linker, &unknown).and_then(|linker| linker.instantiate_pre(&component))
+        };
+        let instance = instance.map_err(incompatible)?;
         let plugin = PluginPre::new(instance).map_err(incompatible)?;
         let (threads, ticker) = (Arc::clone(&self.threads), Arc::clone(&self.ticker));
         let loaded = Arc::new(Loaded::new(digest.clone(), facts, size, plugin, threads, ticker));

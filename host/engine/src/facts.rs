@@ -55,6 +55,10 @@ pub struct Facts {
     /// The host capabilities that the component requires.
     #[serde(default)]
     pub capabilities: Vec<String>,
+    /// The functions of the contract that the component can do without, as `interface#function`. On a host that lacks one, a call
+    /// of it traps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub optional: Vec<String>,
 }
 
 impl Facts {
@@ -237,9 +241,8 @@ fn parse(data: &[u8]) -> Result<Facts, LoadError> {
     }
     let facts: Facts =
         serde_json::from_slice(data).map_err(|error| LoadError::Facts(sanitize(error.to_string(), 512)))?;
-    let texts =
-        [&facts.contract, &facts.name, &facts.version].into_iter().chain(&facts.formats).chain(&facts.capabilities);
-    for text in texts {
+    let lists = [&facts.formats, &facts.capabilities, &facts.optional].into_iter().flatten();
+    for text in [&facts.contract, &facts.name, &facts.version].into_iter().chain(lists) {
         if text.len() > TEXT_BYTES || text.contains(is_deceptive) {
             let problem = format!("a text is longer than {TEXT_BYTES} bytes or contains control characters");
             return Err(LoadError::Facts(problem));

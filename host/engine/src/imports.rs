@@ -8,11 +8,12 @@ use std::fmt;
 use serde::Serialize;
 use wasmtime::{
     Engine,
-    component::{Component, types::ComponentItem},
+    component::{Component, Linker, ResourceType, types::ComponentItem},
 };
 
 use crate::{
-    contract::{self, PACKAGE},
+    contract::{self, PACKAGE, VERSION},
+    host::{Fault, State},
     text::sanitize,
 };
 
@@ -54,7 +55,7 @@ impl fmt::Display for MissingImport {
 const CONTRACT: &[(&str, &[&str])] = &[
     ("types", &[]),
     ("content", &["[method]bundle.digest", "[method]bundle.entries", "[method]bundle.read", "open"]),
-    ("request", &["config", "name", "namespace", "kubernetes-version", "serves", "api-kinds"]),
+    ("request", &["config", "name", "namespace", "kubernetes-version", "serves", "api-kinds", "supports"]),
     ("output", &["emit", "add-probe", "report", "describe"]),
     ("log", &["log"]),
 ];
@@ -116,20 +117,76 @@ fn remedy(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The functions that are missing from the contract's interfaces.
-pub(crate) fn missing_functions(engine: &Engine, component: &Component) -> Vec<MissingImport> {
-    let mut missing = Vec::new();
-    for (name, import) in component.component_type().imports(engine) {
-        let interface = name.split('@').next().and_then(|path| path.strip_prefix(PACKAGE)?.strip_prefix('/'));
-        let functions = CONTRACT.iter().find(|(known, _)| Some(*known) == interface).map(|(_, functions)| *functions);
-        let (Some(functions), ComponentItem::ComponentInstance(instance)) = (functions, import.ty) else { continue };
-        for (function, item) in instance.exports(engine) {
-            if matches!(item.ty, ComponentItem::ComponentFunc(_)) && !functions.contains(&function) {
-                missing.push(MissingImport::new(format!("{name}#{function}"), REMEDY_NEWER_HOST));
+/// The resources of the contract, as `interface#resource`.
+const RESOURCES: &[&str] = &["content#bundle"];
+
+/// A function or resource of the contract's interfaces that a component imports and this host lacks.
+#[derive(Debug)]
+pub(crate) struct Unknown {
+    /// The full name of the interface, as the component imports it.
+    import: String,
+    interface: &'static str,
+    name: String,
+    is_resource: bool,
+}
+
+/// What a linker has in place of a resource that the host lacks. No guest ever gets one.
+struct Absent;
+
+impl Unknown {
+    /// The name in declarations of optional functions.
+    fn declared(&self) -> String {
+        format!("{}#{}", self.interface, self.name)
+    }
+
+    /// Defines a function that traps.
+    fn define(&self, linker: &mut Linker<State>) -> wasmtime::Result<()> {
+        let mut instance = linker.instance(&format!("{PACKAGE}/{}@{VERSION}", self.interface))?;
+        if self.is_resource {
+            return instance.resource(&self.name, ResourceType::host::<Absent>(), |_, _| Ok(()));
+        }
+        let called = sanitize(self.declared(), NAME_BYTES);
+        instance.func_new(&self.name, move |_, _, _, _| Err(Fault::NotProvided(called.clone()).into()))
+    }
+}
+
+/// The functions and resources that are missing from the contract's interfaces.
+pub(crate) fn unknown(engine: &Engine, component: &Component) -> Vec<Unknown> {
+    let mut unknown = Vec::new();
+    for (import, item) in component.component_type().imports(engine) {
+        let interface = import.split('@').next().and_then(|path| path.strip_prefix(PACKAGE)?.strip_prefix('/'));
+        let known = CONTRACT.iter().find(|(known, _)| Some(*known) == interface);
+        let (Some((interface, functions)), ComponentItem::ComponentInstance(instance)) = (known, item.ty) else {
+            continue;
+        };
+        for (name, item) in instance.exports(engine) {
+            let is_resource = matches!(item.ty, ComponentItem::Resource(_));
+            let is_known = match item.ty {
+                ComponentItem::ComponentFunc(_) => functions.contains(&name),
+                ComponentItem::Resource(_) => RESOURCES.contains(&format!("{interface}#{name}").as_str()),
+                _ => true,
+            };
+            if !is_known {
+                unknown.push(Unknown { import: import.to_owned(), interface, name: name.to_owned(), is_resource });
             }
         }
     }
-    missing
+    unknown
+}
+
+/// What is missing because the component does not declare it as optional.
+pub(crate) fn required(unknown: &[Unknown], optional: &[String]) -> Vec<MissingImport> {
+    let required = unknown.iter().filter(|unknown| !optional.contains(&unknown.declared()));
+    required
+        .map(|Unknown { import, name, .. }| MissingImport::new(format!("{import}#{name}"), REMEDY_NEWER_HOST))
+        .collect()
+}
+
+/// The linker for a component that imports what this host lacks, all of it optional: functions that trap.
+pub(crate) fn with_traps(linker: &Linker<State>, unknown: &[Unknown]) -> wasmtime::Result<Linker<State>> {
+    let mut linker = linker.clone();
+    unknown.iter().try_for_each(|unknown| unknown.define(&mut linker))?;
+    Ok(linker)
 }
 
 #[cfg(test)]

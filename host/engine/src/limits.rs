@@ -131,7 +131,7 @@ pub enum LimitKind {
     Memories,
     /// [`Limits::memories`], of tables.
     Tables,
-    /// Instances of a component, counted through all nesting; fixed at 2000.
+    /// Instances of a component, counted through all nesting; fixed at 1000.
     ExpandedInstances,
     /// Items of the component's sections, counted through all nesting; fixed at 200 000.
     ExpandedItems,

@@ -171,11 +171,14 @@ impl Provisioner {
         used: &Used,
     ) -> Result<Release, CallError> {
         let (findings, time) = (limits.diagnostics, limits.time);
-        let (config, requested) = (request.config.clone(), Requested::new(request.clone(), Arc::clone(asked)));
+        let (config, requested) = (request.config.clone(), Requested::new(request.clone()));
+        let asked = Arc::clone(asked);
         let schemas = Arc::clone(&self.loaded.schemas);
         let ((), state) =
             call::run((&self.loaded, &self.requester), "provision", content, limits, used, move |store, plugin| {
                 Box::pin(async move {
+                    // Before the schema is read: `config-schema` may query features.
+                    store.data_mut().asked = asked;
                     let config =
                         ConfigCheck { config: Value::Object(config), schemas, deadline: Instant::now() + time };
                     provision(store, &plugin, config, requested, findings).await

@@ -12,9 +12,10 @@ use wasmparser::{
 
 use crate::{LimitExceeded, LimitKind, Limits, LoadError, text::sanitize};
 
-/// The most instances after expansion, of core modules and components together. Components from common toolchains have
-/// fewer than fifty, and a composition of ten of them fewer than a thousand.
-pub const INSTANCES: u64 = 2000;
+/// The most instances after expansion, of core modules and components together: as many as wasmtime validates in one component
+/// (`MAX_WASM_INSTANCES` of wasmparser), so that nesting allows no more than a flat component. Components from common toolchains have fewer than
+/// fifty.
+pub const INSTANCES: u64 = 1000;
 
 /// The most items (aliases, functions, types, imports and exports) in all component sections after expansion.
 pub const ITEMS: u64 = 200_000;
@@ -286,7 +287,7 @@ mod tests {
     fn instances_multiply_through_nesting() {
         assert_eq!(size(&nested(3, 4, "")).unwrap().instances, 4 + 16 + 64);
         let text = size(&nested(15, 16, "")).unwrap_err();
-        assert_eq!(text, "the provisioner exceeded the limit of 2000 instances after expansion");
+        assert_eq!(text, "the provisioner exceeded the limit of 1000 instances after expansion");
         // Side by side instead of nested, and reached through aliases.
         let step = |number: u32| {
             let before = number - 1;

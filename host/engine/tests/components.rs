@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use chandler_core::Reason;
-use chandler_engine::{CallError, Engine, Limits, LoadError, Retry};
-use chandler_test_components::{IDLE, component, idle, instance_bomb, module};
+use chandler_core::{Fact, Reason};
+use chandler_engine::{CallError, Engine, Limits, LoadError, Provisioned, Retry};
+use chandler_test_components::{CONTRACT, IDLE, component, component_of, idle, instance_bomb, module};
 use serde_json::json;
 
 use crate::support::{content, engine, request};
@@ -79,6 +79,68 @@ async fn a_function_of_a_newer_patch_version_is_named() {
     // Without the new function the import is accepted, and the empty export is the error.
     let error = refused(&engine, &wat::parse_str(newer("")).unwrap()).await;
     assert_eq!(error.reason(), Reason::UnsupportedContract, "{error}");
+}
+
+/// A module that queries a feature in `config-schema`, and in the other calls does what `body` does.
+fn querying(header: &str, body: &str) -> String {
+    let supports =
+        r#"(import "chandler:provisioner/request@0.1.0" "supports" (func $supports (param i32 i32) (result i32)))"#;
+    let footer = r#"(data (i32.const 100) "oxen") (data (i32.const 200) "No Feature")"#;
+    let module = module(&format!("{supports} {header}"), body, footer);
+    let schema = r#"#config-schema") (result i32)"#;
+    assert!(module.contains(schema));
+    module.replace(schema, &format!("{schema} (drop (call $supports (i32.const 100) (i32.const 4)))"))
+}
+
+/// `detect` would return a text at address 0 if the host supported anything.
+#[tokio::test]
+async fn features_are_queried_in_every_call_and_recorded() {
+    let body = "(i32.store8 (i32.const 8) (call $supports (i32.const 100) (i32.const 4))) \
+                (if (call $supports (i32.const 200) (i32.const 10)) (then unreachable))";
+    let (engine, limits) = (engine(), Limits::default());
+    let oxen = Fact::Supports { feature: "oxen".into() };
+    for body in [body, IDLE] {
+        let provisioner = engine.load(&component(&querying("", body), "", &[])).await.unwrap();
+        assert_eq!(provisioner.detect(content([]), &limits).await.unwrap(), None);
+        let Provisioned { result, asked, .. } =
+            provisioner.provision_and_record(&request(json!({})), content([]), &limits).await;
+        result.unwrap();
+        assert_eq!(asked, [oxen.clone()].into_iter().collect(), "also what config-schema queried");
+    }
+}
+
+/// A component of a later version, which declares these functions as optional, with a body that may call `$ahead`.
+fn later(optional: &str, body: &str) -> Vec<u8> {
+    let added = "supports: func(feature: string) -> bool; ahead: func() -> u32; \
+                 resource lookup { get: func() -> u32; } find: func() -> lookup;";
+    let contract = CONTRACT.replace("@0.1.0", "@0.1.9").replace("supports: func(feature: string) -> bool;", added);
+    let header = r#"(import "chandler:provisioner/request@0.1.0" "ahead" (func $ahead (result i32)))
+        (import "chandler:provisioner/request@0.1.0" "find" (func $find (result i32)))
+        (import "chandler:provisioner/request@0.1.0" "[method]lookup.get" (func $get (param i32) (result i32)))"#;
+    let section = format!(r#"{{"contract":"0.1.9","name":"later","optional":[{optional}]}}"#).replace('"', "\\\"");
+    let module = querying(header, body).replace("@0.1.0", "@0.1.9");
+    let (module, end) = module.rsplit_once(')').unwrap();
+    let module = format!("{module} (@custom \"chandler:provisioner\" \"{section}\"){end})");
+    component_of(&contract, "0.1.9", &module, "", &[])
+}
+
+#[tokio::test]
+async fn functions_that_a_host_lacks_may_be_optional() {
+    let (engine, limits) = (engine(), Limits::default());
+    let error = refused(&engine, &later(r#""request#ahead""#, IDLE)).await;
+    assert_eq!(error.reason(), Reason::MissingImports);
+    let optional = r#""request#ahead","request#find","request#lookup","request#[method]lookup.get""#;
+    let guarded = "(if (call $supports (i32.const 100) (i32.const 4)) (then (drop (call $ahead))))";
+    let degraded = engine.load(&later(optional, guarded)).await.unwrap();
+    assert_eq!(degraded.detect(content([]), &limits).await.unwrap(), None);
+    degraded.provision(&request(json!({})), content([]), &limits).await.unwrap();
+    let careless = engine.load(&later(optional, "(drop (call $ahead))")).await.unwrap();
+    let trapped = careless.detect(content([]), &limits).await.unwrap_err();
+    assert_eq!(trapped.reason(), Reason::PluginTrapped);
+    insta::assert_snapshot!(format!("{error}\n{trapped}"), @"
+    imports that this host does not provide: chandler:provisioner/request@0.1.9#lookup (upgrade Chandler, or build the component against an older version of the contract); chandler:provisioner/request@0.1.9#[method]lookup.get (upgrade Chandler, or build the component against an older version of the contract); chandler:provisioner/request@0.1.9#find (upgrade Chandler, or build the component against an older version of the contract)
+    the provisioner crashed: it called request#ahead, which this host does not provide: a provisioner that declares a function as optional must query request.supports before it calls the function; upgrade Chandler, or fix the provisioner
+    ");
 }
 
 #[tokio::test]
@@ -188,7 +250,23 @@ async fn instances_are_counted_before_anything_is_compiled() {
     assert!(wasm.len() < 6000, "{}", wasm.len());
     let error = refused(&engine(), &wasm).await;
     assert_eq!((error.reason(), error.retry()), (Reason::PluginLimitExceeded, Retry::OnChange));
-    assert_eq!(error.to_string(), "the provisioner exceeded the limit of 2000 instances after expansion");
+    assert_eq!(error.to_string(), "the provisioner exceeded the limit of 1000 instances after expansion");
+}
+
+/// What is within the limit also compiles: the validator of wasmtime has a limit of its own.
+#[tokio::test]
+async fn as_many_instances_as_allowed_are_compiled() {
+    let with = |count: usize| {
+        let inner = wasmprinter::print_bytes(idle()).unwrap();
+        let inner = inner.trim_end().strip_suffix(')').unwrap();
+        let instances = "(core instance (instantiate $x))".repeat(count);
+        wat::parse_str(format!("{inner} (core module $x) {instances})")).unwrap()
+    };
+    let engine = engine();
+    // The component itself has fewer than twenty.
+    engine.load(&with(980)).await.unwrap();
+    let error = refused(&engine, &with(1000)).await;
+    assert_eq!(error.to_string(), "the provisioner exceeded the limit of 1000 instances after expansion");
 }
 
 #[tokio::test]

@@ -15,7 +15,10 @@ use chandler_engine::{CompileLimits, Compiler, Engine, EngineOptions, Limits, Pr
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::support::{self, content, request};
+use crate::{
+    contract,
+    support::{self, content, request},
+};
 
 /// The JavaScript or Python engine, and the source.
 const COMPONENTS: [(&str, &str); 3] = [
@@ -24,11 +27,12 @@ const COMPONENTS: [(&str, &str); 3] = [
     ("python", "python/app.py"),
 ];
 
-fn guests() -> PathBuf {
+pub(crate) fn guests() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests")
 }
 
-fn component(name: &str) -> Vec<u8> {
+/// A component of `tests/guests/components`.
+pub(crate) fn component(name: &str) -> Vec<u8> {
     let path = guests().join(format!("components/{name}.wasm.zst"));
     let file = fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut bytes = Vec::new();
@@ -74,7 +78,8 @@ async fn assert_conforms(name: &str, provisioner: &Provisioner) -> Release {
     let Provisioned { result, asked, .. } = provision(provisioner, &cluster).await;
     let release = result.unwrap_or_else(|error| panic!("{name}: {error}"));
     let ox = Fact::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
-    assert_eq!(asked, [Fact::Namespace, ox].into_iter().collect(), "{name}");
+    let oxen = Fact::Supports { feature: "oxen".into() };
+    assert_eq!(asked, [Fact::Namespace, ox, oxen].into_iter().collect(), "{name}");
     let codes: Vec<(Severity, &str)> =
         release.findings().iter().map(|finding| (finding.severity, finding.code.as_str())).collect();
     assert_eq!(codes, [(Severity::Warning, "NoOxen")], "{name}");
@@ -89,7 +94,22 @@ async fn assert_conforms(name: &str, provisioner: &Provisioner) -> Release {
     assert_eq!(findings, want, "{name}");
     let error = provisioner.provision(&request(json!({"labels": 7})), bundle(), &limits).await.unwrap_err();
     assert_eq!(error.reason(), Reason::InvalidConfiguration, "{name}: {error}");
+    assert_exceptions_are_shown(name, provisioner).await;
     release
+}
+
+/// An uncaught exception is a trap, which says nothing by itself. The exception is in standard error.
+async fn assert_exceptions_are_shown(name: &str, provisioner: &Provisioner) {
+    let without_metadata = content([("objects/a.json", "{}")]);
+    let error = provisioner.provision(&request(json!({})), without_metadata, &Limits::default()).await.unwrap_err();
+    assert_eq!(error.reason(), Reason::PluginTrapped, "{name}: {error}");
+    let (exception, place) = match name {
+        "python" => ("KeyError: 'metadata'", "in provision"),
+        "quickjs" => ("'labels' of undefined", "at provision"),
+        _ => ("metadata is undefined", "provision"),
+    };
+    let text = error.to_string();
+    assert!(text.contains(exception) && text.contains(place), "{name}: {text}");
 }
 
 #[tokio::test]
@@ -146,16 +166,17 @@ async fn common_tools_can_name_a_component() {
 #[test]
 fn components_match_their_sources() {
     let text = |path: PathBuf| fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    // Comments of the contract are ignored.
-    let contract = text(guests().join("../../wit/0.1.0/provisioner.wit"));
-    let contract: Vec<&str> =
-        contract.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).collect();
+    let contract = contract::declarations(&text(guests().join("../../wit/0.1.0/provisioner.wit")));
     let mut lines = String::new();
     for (name, source) in COMPONENTS {
         let mut hash = Sha256::new();
-        hash.update(contract.join("\n"));
+        hash.update(&contract);
         hash.update(text(guests().join(source)));
         lines = format!("{lines}{:x}  {name}\n", hash.finalize());
+    }
+    // These are the digests of the components themselves, which are never built again; the source is `contract`.
+    for contract::Published { version, component, .. } in contract::PUBLISHED {
+        lines = format!("{lines}{component}  contract-{version}\n");
     }
     let kept = guests().join("components/SOURCES");
     if std::env::var_os("CHANDLER_BLESS").is_some() {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `components` | components that the supported toolchains do not produce |
 //! | `compiler` | compilation in a child process, its limits, the code cache and the quarantine |
+//! | `contract` | the published versions of the contract never change, and their components keep running |
 //! | `equality` | the same results in the sandbox as natively |
 //! | `hostile` | a misbehaving guest fails with its own error, and nothing else is affected |
 //! | `languages` | provisioners in other languages |
@@ -11,6 +12,7 @@
 
 mod compiler;
 mod components;
+mod contract;
 mod equality;
 mod hostile;
 mod languages;

@@ -21,6 +21,9 @@ pub struct Facts {
     /// The bundle formats that it detects. A component without formats is used only by its class' name.
     #[serde(default)]
     pub formats: Vec<String>,
+    /// The functions of the contract that it can do without, as `interface#function`: hosts that lack one load it nevertheless.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub optional: Vec<String>,
 }
 
 /// Facts cannot be written to a component.
@@ -82,7 +85,13 @@ mod tests {
 
     fn facts(name: &str) -> Facts {
         let formats = vec!["sail+v0".to_owned()];
-        Facts { contract: "0.1.0".to_owned(), name: name.to_owned(), version: "1.0.0".to_owned(), formats }
+        Facts {
+            contract: "0.1.0".to_owned(),
+            name: name.to_owned(),
+            version: "1.0.0".to_owned(),
+            formats,
+            optional: Vec::new(),
+        }
     }
 
     /// What a component declares, and the number of its sections.

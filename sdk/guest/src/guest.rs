@@ -11,7 +11,7 @@ use crate::{
 #[expect(clippy::pedantic, reason = "generated from the contract")]
 pub mod bindings {
     wit_bindgen::generate!({
-        path: "../../wit/0.1.0",
+        path: "wit",
         world: "plugin",
         generate_all,
         pub_export_macro: true,
@@ -76,6 +76,10 @@ pub(crate) mod request {
 
     pub(crate) fn api_kinds() -> Vec<String> {
         host_request::api_kinds()
+    }
+
+    pub(crate) fn supports(feature: &str) -> bool {
+        host_request::supports(feature)
     }
 }
 

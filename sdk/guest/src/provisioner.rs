@@ -40,6 +40,7 @@ pub struct Facts {
     name: &'static str,
     version: &'static str,
     formats: &'static [&'static str],
+    optional: &'static [&'static str],
 }
 
 /// The version of the contract that this SDK implements.
@@ -48,12 +49,19 @@ pub const CONTRACT: &str = "0.1.0";
 impl Facts {
     /// A provisioner with this name and version. Both may contain printable ASCII except `"` and `\`.
     pub const fn new(name: &'static str, version: &'static str) -> Self {
-        Self { name, version, formats: &[] }
+        Self { name, version, formats: &[], optional: &[] }
     }
 
     /// Sets the formats that it supports.
     pub const fn formats(mut self, formats: &'static [&'static str]) -> Self {
         self.formats = formats;
+        self
+    }
+
+    /// Sets the functions of the contract that it can do without, as `interface#function`. Hosts that lack one load the component
+    /// nevertheless, and trap when it is called: query [`Request::supports`] before.
+    pub const fn optional(mut self, functions: &'static [&'static str]) -> Self {
+        self.optional = functions;
         self
     }
 
@@ -85,13 +93,11 @@ impl Facts {
         text = text.push(r#"{"contract":""#).push_plain(CONTRACT);
         text = text.push(r#"","name":""#).push_plain(self.name);
         text = text.push(r#"","version":""#).push_plain(self.version);
-        text = text.push(r#"","formats":["#);
-        let mut rest = self.formats;
-        while let [format, others @ ..] = rest {
-            text = text.push("\"").push_plain(format).push(if others.is_empty() { "\"" } else { "\"," });
-            rest = others;
+        text = text.push(r#"","formats":"#).push_list(self.formats).push(r#","capabilities":[]"#);
+        if !self.optional.is_empty() {
+            text = text.push(r#","optional":"#).push_list(self.optional);
         }
-        text = text.push(r#"],"capabilities":[]}"#);
+        text = text.push("}");
         (text.bytes, text.len)
     }
 }
@@ -115,6 +121,17 @@ impl<const N: usize> Text<N> {
             index += 1;
         }
         self
+    }
+
+    /// A list of texts that need no escaping.
+    const fn push_list(self, texts: &[&str]) -> Self {
+        let mut text = self.push("[");
+        let mut rest = texts;
+        while let [one, others @ ..] = rest {
+            text = text.push("\"").push_plain(one).push(if others.is_empty() { "\"" } else { "\"," });
+            rest = others;
+        }
+        text.push("]")
     }
 
     /// Text that needs no escaping in JSON. Any other text is a compile error.
@@ -146,11 +163,15 @@ mod tests {
                 "capabilities": []
             })
         );
+        const DEGRADING: Facts = FACTS.optional(&["request#ahead", "output#mark"]);
+        const DECLARED: [u8; DEGRADING.section_len()] = DEGRADING.section();
+        let section: Value = serde_json::from_slice(&DECLARED).unwrap();
+        assert_eq!(section["optional"], serde_json::json!(["request#ahead", "output#mark"]));
     }
 
     #[test]
     fn the_contract_is_that_of_the_wit_package() {
-        let wit = include_str!("../../../wit/0.1.0/provisioner.wit");
+        let wit = include_str!("../wit/provisioner.wit");
         assert!(wit.contains(&format!("package chandler:provisioner@{CONTRACT};")));
     }
 }

@@ -1,6 +1,6 @@
 //! The request of a call.
 
-use std::sync::OnceLock;
+use std::{collections::BTreeSet, sync::OnceLock};
 
 use chandler_yaml::{Limits, from_node};
 use serde::de::DeserializeOwned;
@@ -36,6 +36,7 @@ pub struct Request {
     namespace: OnceLock<String>,
     kubernetes_version: OnceLock<Option<String>>,
     api_kinds: OnceLock<Vec<String>>,
+    features: OnceLock<BTreeSet<String>>,
 }
 
 impl Request {
@@ -70,6 +71,12 @@ impl Request {
         let mut kinds: Vec<String> = kinds.into_iter().map(Into::into).collect();
         kinds.sort_unstable();
         Self { api_kinds: OnceLock::from(kinds), ..self }
+    }
+
+    /// Sets the features that the host offers.
+    pub fn with_features<N: Into<String>>(self, features: impl IntoIterator<Item = N>) -> Self {
+        let features: BTreeSet<String> = features.into_iter().map(Into::into).collect();
+        Self { features: OnceLock::from(features), ..self }
     }
 
     /// The configuration. Empty by default.
@@ -126,6 +133,23 @@ impl Request {
     pub fn api_kinds(&self) -> &[String] {
         self.api_kinds.get_or_init(ask::api_kinds)
     }
+
+    /// Whether the host offers a feature that was added after the first version of the contract: false for one that it does not
+    /// know. The contract lists the names where it describes the features; it has none yet. `detect` and `config_schema` get the
+    /// same answers, from `Request::new().supports(...)`.
+    ///
+    /// Declare a function that the provisioner can do without as [optional](crate::Facts::optional), so that hosts without it
+    /// load the component.
+    ///
+    /// ```
+    /// use chandler_sdk::Request;
+    ///
+    /// assert!(Request::new().with_features(["oxen"]).supports("oxen"));
+    /// assert!(!Request::new().supports("oxen"));
+    /// ```
+    pub fn supports(&self, feature: &str) -> bool {
+        self.features.get().map_or_else(|| ask::supports(feature), |features| features.contains(feature))
+    }
 }
 
 /// Fetches the value from the host.
@@ -159,6 +183,10 @@ mod ask {
 
     pub(super) fn api_kinds() -> Vec<String> {
         Vec::new()
+    }
+
+    pub(super) fn supports(_feature: &str) -> bool {
+        false
     }
 }
 

@@ -7,10 +7,19 @@
 //! | invalid and duplicate objects | the same |
 //! | more objects, bytes of objects, probes and bytes of probes than a limit | the same |
 //! | reading more of the bundle than a limit | the same |
-//! | a configuration that does not match the schema, and an invalid schema | the same, without the host's limits on the size of a schema and its patterns |
-//! | a probe without kind or rule, and expressions that are not CEL | the same, but not the host's limits on functions and steps |
+//! | a schema that is not JSON, and a probe without kind or rule | the same |
+//! | a configuration that does not match the schema, and an invalid schema | with the feature `checks` the same, without the host's limits on the size of a schema and its patterns |
+//! | expressions of a probe that are not CEL | with the feature `checks` the same, but not the host's limits on functions and steps |
 //! | a failure without findings | the same |
 //! | a call that takes too much time or memory, logs too much, or asks for secure randomness | nothing: this needs the sandbox, as in `chandler render --provisioner FILE.wasm` |
+//!
+//! The feature `checks` of this crate compiles a CEL interpreter and a JSON Schema validator, which takes minutes once. Tests of a
+//! provisioner that emits probes or has a schema should use it:
+//!
+//! ```toml
+//! [dev-dependencies]
+//! chandler-sdk = { version = "0.1", features = ["checks"] }
+//! ```
 //!
 //! See the example at the [top of this crate](crate).
 

@@ -18,6 +18,7 @@
 //! | [`de`] | deserialization with positions in errors |
 //! | [`list`] | flattening of `List` kinds |
 //! | [`list_keys`] | items of lists with equal keys, which API servers find too late |
+//! | [`unique_json`] | JSON without duplicate keys, for untrusted texts |
 //!
 //! Where Go's behaviour is an accident, this crate warns or refuses, but never differs silently:
 //! - A key of the mapping itself wins over a merged one, by the rule for merge keys. go-yaml v2 lets a `<<` win over
@@ -45,6 +46,7 @@ mod parse;
 mod repair;
 mod scalar;
 mod text;
+pub mod unique_json;
 
 pub use de::{TypeError, from_node};
 pub use list::flatten_lists;

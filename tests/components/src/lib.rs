@@ -9,7 +9,8 @@
 use wit_component::{ComponentEncoder, StringEncoding};
 use wit_parser::Resolve;
 
-const CONTRACT: &str = include_str!("../../../wit/0.1.0/provisioner.wit");
+/// The newest version of the contract.
+pub const CONTRACT: &str = include_str!("../../../wit/0.1.0/provisioner.wit");
 
 /// The export of the contract, as an empty instance.
 pub const EMPTY_EXPORT: &str = r#"(instance $i) (export "chandler:provisioner/provisioner@0.1.0" (instance $i))"#;
@@ -56,13 +57,22 @@ pub fn module(header: &str, body: &str, footer: &str) -> String {
 /// # Panics
 /// If the module, the imports or the packages are malformed.
 pub fn component(module: &str, imports: &str, packages: &[&str]) -> Vec<u8> {
+    component_of(CONTRACT, "0.1.0", module, imports, packages)
+}
+
+/// Like [`component`], of another version of the contract.
+///
+/// # Panics
+/// Like [`component`].
+pub fn component_of(contract: &str, version: &str, module: &str, imports: &str, packages: &[&str]) -> Vec<u8> {
     let mut resolve = Resolve::default();
-    resolve.push_str("provisioner.wit", CONTRACT).expect("a valid contract");
+    resolve.push_str("provisioner.wit", contract).expect("a valid contract");
     for package in packages {
         resolve.push_str("package.wit", package).expect("a valid WIT package");
     }
-    let world =
-        format!("package test:handwritten; world plugin {{ include chandler:provisioner/plugin@0.1.0; {imports} }}");
+    let world = format!(
+        "package test:handwritten; world plugin {{ include chandler:provisioner/plugin@{version}; {imports} }}"
+    );
     let package = resolve.push_str("handwritten.wit", &world).expect("a valid world");
     let world = resolve.select_world(&[package], None).expect("a world");
     let mut module = wat::parse_str(module).expect("a valid module");

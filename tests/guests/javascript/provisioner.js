@@ -82,6 +82,8 @@ export const provisioner = {
     if (request.serves("example.com/v1", "Ox") === false) {
       output.report(diagnostic("warning", "NoOxen", "the cluster serves no oxen", DIRECTORY, "install them"));
     }
+    // An answer that every host has: a feature that does not exist.
+    if (request.supports("oxen")) throw new Error("the host offers oxen");
     const properties = [{ type: "example.objects", value: JSON.stringify(wanted.length) }];
     output.describe({ name: "objects", packageName: undefined, version: "1.0.0", properties });
     log.log("info", "provisioned", [["objects", `${wanted.length}`]]);

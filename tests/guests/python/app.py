@@ -68,6 +68,9 @@ class Provisioner:
         if request.serves("example.com/v1", "Ox") is False:
             warning = types.Severity.WARNING
             output.report(diagnostic(warning, "NoOxen", "the cluster serves no oxen", DIRECTORY, "install them"))
+        # An answer that every host has: a feature that does not exist.
+        if request.supports("oxen"):
+            raise ValueError("the host offers oxen")
         properties = [output.Property("example.objects", json.dumps(len(wanted)))]
         output.describe(output.Description("objects", None, "1.0.0", properties))
         log.log(log.Level.INFO, "provisioned", [("objects", str(len(wanted)))])

@@ -9,6 +9,7 @@ mod lists;
 mod manifests;
 mod messages;
 mod names;
+mod packages;
 mod reasons;
 mod recipes;
 mod words;

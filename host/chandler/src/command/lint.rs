@@ -1,6 +1,6 @@
 //! `chandler lint`.
 
-use chandler_core::{Diagnostic, Object, Severity};
+use chandler_core::{Diagnostic, Object, Probe, Severity};
 use chandler_yaml::list_keys::{self, ACCEPTED_ONCE, DuplicateItem};
 use clap::ValueEnum;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::{
     arguments::{bundle::BundleArguments, connection::Connection, format::DataFormat},
     read::{
         classes::ClusterClasses,
-        origin, provisioner,
+        origin, provisioner, release_check,
         rendering::{self, OpenedBundle},
     },
     view::{
@@ -30,8 +30,8 @@ use crate::{
 #[command(after_long_help = "\
 Output:
   The findings on standard output, a summary on standard error.
-  With -o json: {\"bundle\", \"provisioner\", \"format\", \"findings\": [...]}; each finding has
-  \"severity\", \"code\", \"message\", \"location\" and \"help\".
+  With -o json: {\"bundle\", \"provisioner\", \"format\", \"findings\": [...], \"probes\": [...]}; each
+  finding has \"severity\", \"code\", \"message\", \"location\" and \"help\".
   With -o sarif: SARIF 2.1.0, which code hosts and editors read.
 
 Exit codes: 0 no errors, 1 errors (with --strict, also warnings), 2 wrong usage
@@ -82,18 +82,24 @@ struct LintReport<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<&'a str>,
     findings: Vec<Diagnostic>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    probes: Vec<Probe>,
 }
 
 impl Lint {
     /// Prints the findings, and fails if there are errors.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let opened = rendering::open(&self.bundle.options(), ClusterClasses::At(&self.connection.options())).await?;
+        let mut opened =
+            rendering::open(&self.bundle.options(), ClusterClasses::At(&self.connection.options())).await?;
+        let unrecognised = opened.recognise().await?;
         let sources = opened.sources();
+        let (found, probes) = findings(&opened, &sources).await?;
         let report = LintReport {
             bundle: origin::shown(&self.bundle.bundle),
             provisioner: &opened.chosen.name,
             format: opened.chosen.format.as_deref(),
-            findings: findings(&opened, &sources).await?,
+            findings: unrecognised.into_iter().chain(found).collect(),
+            probes,
         };
         output::print(&self.text(&report, &sources)?)?;
         let number = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
@@ -101,6 +107,9 @@ impl Lint {
         let summary = format!("{}, {} in {}", count(errors, "error"), count(warnings, "warning"), report.bundle);
         if errors > 0 || self.strict && warnings > 0 {
             return Err(CommandError::failed(summary));
+        }
+        for probe in &report.probes {
+            terminal.line(format!("probe: {}", release_check::probe(probe)));
         }
         terminal.line(summary);
         Ok(())
@@ -119,14 +128,17 @@ impl Lint {
     }
 }
 
-/// The errors and warnings of the configuration and of the provisioner.
-async fn findings(opened: &OpenedBundle, sources: &Sources<'_>) -> Result<Vec<Diagnostic>, CommandError> {
+/// The errors and warnings of the configuration, the provisioner and its release, and the probes of the release.
+async fn findings(opened: &OpenedBundle, sources: &Sources<'_>) -> Result<(Vec<Diagnostic>, Vec<Probe>), CommandError> {
     let mut all: Vec<Diagnostic> = opened.configuration_warnings().cloned().collect();
+    let mut probes = Vec::new();
     match opened.provision().await {
         Ok(release) => {
             all.extend_from_slice(release.findings());
             all.extend(release.objects().iter().filter_map(invalid_name));
             all.extend(release.objects().iter().flat_map(duplicate_items));
+            all.extend(release_check::probes(&release));
+            probes = release.probes().to_vec();
         }
         // The provisioner itself failed.
         Err(error) if error.diagnostics().is_empty() => {
@@ -134,7 +146,7 @@ async fn findings(opened: &OpenedBundle, sources: &Sources<'_>) -> Result<Vec<Di
         }
         Err(error) => all.extend_from_slice(error.diagnostics()),
     }
-    Ok(all)
+    Ok((all, probes))
 }
 
 /// Duplicates that the host refuses to create. The built-in provisioners report them with their line.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{
     CommandError,
     arguments::{bundle::BundleArguments, connection::Connection},
-    read::{classes::ClusterClasses, provisioner::ChosenProvisioner, rendering},
+    read::{classes::ClusterClasses, provisioner::ChosenProvisioner, release_check, rendering},
     view::{
         diagnostics,
         output::{self, Format},
@@ -25,7 +25,7 @@ use crate::{
 #[command(after_long_help = "\
 Output:
   The objects on standard output; `kubectl apply -f -` accepts both formats.
-  Errors and warnings with their location, and a summary on standard error.
+  Errors and warnings with their location, the probes, and a summary on standard error.
 
 Exit codes: 0 rendered, perhaps with warnings; 1 failed; 2 wrong usage
 
@@ -60,13 +60,24 @@ pub struct Render {
 impl Render {
     /// Renders the bundle.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let opened = rendering::open(&self.bundle.options(), ClusterClasses::At(&self.connection.options())).await?;
+        let mut opened =
+            rendering::open(&self.bundle.options(), ClusterClasses::At(&self.connection.options())).await?;
+        let unrecognised = opened.recognise().await?;
         let sources = opened.sources();
         let release = opened.release().await?;
+        let refused = release_check::probes(&release);
+        if !refused.is_empty() {
+            let failed = CommandError::failed("the controller refuses probes of the release");
+            return Err(failed.with_findings(diagnostics::findings(&refused, &sources)));
+        }
         let objects: Vec<Value> = release.objects().iter().map(|object| Value::Object(object.value.clone())).collect();
         output::print(&output::write(&objects, self.output)?)?;
-        let findings: Vec<_> = opened.configuration_warnings().chain(release.findings()).cloned().collect();
+        let given = opened.configuration_warnings().chain(release.findings());
+        let findings: Vec<_> = unrecognised.iter().chain(given).cloned().collect();
         terminal.write(diagnostics::render(&diagnostics::findings(&findings, &sources), terminal));
+        for probe in release.probes() {
+            terminal.line(format!("probe: {}", release_check::probe(probe)));
+        }
         terminal.line(summary(&opened.chosen, &release, &opened.request.target));
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use chandler_builtin::Provisioners;
-use chandler_core::{Content, Diagnostic, Release, Request, Target};
+use chandler_core::{Content, Diagnostic, Release, Request, Severity, Target};
 use chandler_engine::{CallError, Limits};
 use chandler_values::{Redactor, Values};
 use serde_json::{Map, Value};
@@ -160,6 +160,32 @@ impl OpenedBundle {
     pub async fn provision(&self) -> Result<Release, CallError> {
         let content = Arc::clone(&self.bundle.content);
         self.chosen.provisioner.provision(&self.request, content, &Limits::default()).await
+    }
+
+    /// Asks a provisioner that the user named for the format of the bundle, as a controller with it in a class would, and returns what keeps
+    /// the controller from choosing it. Not asked: built-in provisioners, and those that declare no formats.
+    ///
+    /// # Errors
+    /// The call failed.
+    pub async fn recognise(&mut self) -> Result<Option<Diagnostic>, CommandError> {
+        let ChosenProvisioner { name, format, provisioner, is_builtin, .. } = &self.chosen;
+        let formats = &provisioner.facts().formats;
+        if *is_builtin || format.is_some() || formats.is_empty() {
+            return Ok(None);
+        }
+        let found = provisioner.detect(Arc::clone(&self.bundle.content), &Limits::default()).await;
+        let found = found.map_err(|error| provisioner::call_failed(name, &error, &self.sources()))?;
+        let (code, problem) = match found {
+            Some(format) if formats.contains(&format) => {
+                self.chosen.format = Some(format);
+                return Ok(None);
+            }
+            Some(format) => ("UndeclaredFormat", format!("detects the format {format:?}, which it does not declare")),
+            None => ("NotDetected", format!("does not detect the bundle, although it declares {}", formats.join(", "))),
+        };
+        let mut finding = Diagnostic::new(Severity::Warning, code, format!("provisioner {name} {problem}"));
+        finding.help = Some("BundleDeployments must name its class, spec.provisionerClassName".to_owned());
+        Ok(Some(finding))
     }
 
     /// Renders the bundle. An error carries the findings of the provisioner.

@@ -278,14 +278,29 @@ fn text(error: &OciDistributionError) -> String {
     text
 }
 
+/// What helps if the certificate of the registry is refused.
+fn certificate_hint(problem: &str, image: &ImageReference) -> Option<String> {
+    let host = image.registry();
+    // The library that pushes accepts no certificate of an authority as a server's, even if it is in certs.d. The controller does.
+    if problem.contains("CaUsedAsEndEntity") {
+        return Some(format!(
+            "{host} presents the certificate of an authority (CA:TRUE): give it one with CA:FALSE, or push with another tool: \
+             `skopeo copy --all docker://OTHER docker://{image}`"
+        ));
+    }
+    problem.contains("certificate").then(|| {
+        format!(
+            "trust the authority of the registry: put its certificate into ~/.config/containers/certs.d/{host}/ca.crt"
+        )
+    })
+}
+
 /// What helps.
 fn hint(error: &OciDistributionError, image: &ImageReference, is_plain: bool) -> String {
     let host = image.registry();
     let scheme = if is_plain { "http" } else { "https" };
-    if text(error).contains("certificate") {
-        return format!(
-            "trust the authority of the registry: put its certificate into ~/.config/containers/certs.d/{host}/ca.crt"
-        );
+    if let Some(hint) = certificate_hint(&text(error), image) {
+        return hint;
     }
     match error {
         OciDistributionError::UnauthorizedError { .. }
@@ -303,5 +318,25 @@ fn hint(error: &OciDistributionError, image: &ImageReference, is_plain: bool) ->
             "check that the registry is up: `curl -i https://{host}/v2/`; --plain-http-registry {host} allows HTTP, and certs.d names authorities"
         ),
         _ => format!("check that {host} is an OCI registry: `curl -i {scheme}://{host}/v2/`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_self_signed_authority_is_not_a_matter_of_trust() {
+        let image: ImageReference = "registry.example.com/team/bundle:v1".parse().unwrap();
+        let hint = |problem: &str| certificate_hint(problem, &image);
+        assert_eq!(hint("connection refused"), None);
+        assert!(
+            hint("invalid peer certificate: UnknownIssuer").unwrap().contains("certs.d/registry.example.com/ca.crt")
+        );
+        let authority = hint("invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))").unwrap();
+        assert!(
+            authority.contains("CA:FALSE") && authority.contains("docker://registry.example.com/team/bundle:v1"),
+            "{authority}"
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{chandler, root};
+use crate::support::{Outcome, chandler, root};
 
 const HARBOUR: &str = "tests/fixtures/registry/harbour-operator.v0.1.0";
 
@@ -95,4 +95,60 @@ fn an_invalid_configuration_is_a_finding_and_strict_fails_on_warnings() {
     assert_eq!(lenient.code, Some(0), "{}{}", lenient.stdout, lenient.stderr);
     let strict = chandler(["lint", HARBOUR, "--strict", "--config", "-"], twice);
     assert_eq!(strict.code, Some(1), "{}", strict.stdout);
+}
+
+/// A bundle that makes the hostile provisioner emit this probe.
+fn probed(rule: &str, detected: &str) -> tempfile::TempDir {
+    let bundle = tempfile::tempdir().unwrap();
+    for (name, text) in [("provision", "probe"), ("argument", rule), ("detect", detected)] {
+        fs::write(bundle.path().join(name), text).unwrap();
+    }
+    bundle
+}
+
+/// What a command prints about a bundle with this provisioner of the tests.
+fn with_hostile(command: &str, bundle: &tempfile::TempDir, more: &[&str]) -> Outcome {
+    let path = bundle.path().to_str().unwrap();
+    let component = root().join("target/plugins/test/hostile.wasm");
+    let arguments = [command, path, "--name", "pilot", "--provisioner", component.to_str().unwrap()];
+    chandler([&arguments[..], more].concat(), "")
+}
+
+#[test]
+fn probes_are_shown_and_checked_as_by_the_controller() {
+    let good = probed("has(self.data)", "hostile+v0");
+    for command in ["lint", "render"] {
+        let outcome = with_hostile(command, &good, &[]);
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("probe: ConfigMap first: has(self.data)\n"), "{}", outcome.stderr);
+    }
+    let outcome = with_hostile("lint", &good, &["-o", "json"]);
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!((&report["probes"][0]["rule"], &report["format"]), (&"has(self.data)".into(), &"hostile+v0".into()));
+
+    let bad = probed("self.data ==", "hostile+v0");
+    let outcome = with_hostile("lint", &bad, &["-o", "json"]);
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!((outcome.code, &report["findings"][0]["code"]), (Some(1), &"InvalidProbe".into()), "{report:#}");
+    let outcome = with_hostile("render", &bad, &[]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(1), ""), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("probe 0 of the release.rule, line 1"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_provisioner_is_asked_for_the_format_of_the_bundle() {
+    let bundle = probed("true", "hostile+v0");
+    let warnings = |bundle: &tempfile::TempDir| {
+        let outcome = with_hostile("lint", bundle, &["-o", "json"]);
+        let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        let codes =
+            report["findings"].as_array().unwrap().iter().map(|finding| finding["code"].as_str().unwrap().to_owned());
+        (outcome.code, codes.collect::<Vec<_>>())
+    };
+    assert_eq!(warnings(&bundle), (Some(0), vec![]));
+    assert!(with_hostile("render", &bundle, &[]).stderr.contains("hostile.wasm (hostile+v0)"));
+    assert_eq!(warnings(&probed("true", "other+v0")), (Some(0), vec!["UndeclaredFormat".to_owned()]));
+    fs::remove_file(bundle.path().join("detect")).unwrap();
+    assert_eq!(warnings(&bundle), (Some(0), vec!["NotDetected".to_owned()]));
+    assert!(with_hostile("render", &bundle, &[]).stderr.contains("spec.provisionerClassName"));
 }

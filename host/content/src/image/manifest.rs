@@ -2,7 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use chandler_core::Digest;
+use chandler_core::{
+    Digest,
+    unique_json::{self, JsonError},
+};
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::reference::ImageReference;
@@ -250,12 +253,21 @@ struct Lists {
     config: serde_json::Value,
 }
 
+/// Refuses duplicate keys: tools differ in which of two they use, so the image would not be what others see.
+fn unambiguous(text: &[u8]) -> Result<(), ImageError> {
+    match unique_json::from_slice(text) {
+        Err(error @ JsonError::DuplicateKey { .. }) => Err(ImageError::Manifest(format!("it {error}"))),
+        _ => Ok(()),
+    }
+}
+
 impl Manifest {
     /// Parses a manifest. Its own media type counts, not the response's, which no digest covers.
     pub(super) fn parse(text: &[u8]) -> Result<Self, ImageError> {
         // Parsers quote what they read, whatever its length.
         let unreadable = |error: serde_json::Error| ImageError::Manifest(error.to_string().chars().take(200).collect());
         let shape: Shape = serde_json::from_slice(text).map_err(unreadable)?;
+        unambiguous(text)?;
         if shape.manifests.is_some() && (shape.layers.is_some() || shape.config.is_some() || shape.fs_layers.is_some())
         {
             return Err(ImageError::Ambiguous);
@@ -352,4 +364,20 @@ pub(super) fn component_layer(layers: &[Descriptor], most: u64) -> Result<&Descr
 /// Converts an error of an image to an error of content.
 pub(super) fn refused(image: &ImageReference, error: ImageError) -> ContentError {
     ContentError::Image { image: image.to_string(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_with_a_duplicate_key_is_refused() {
+        let with = |annotations: &str| {
+            let text = format!(r#"{{"schemaVersion": 2, "config": {{}}, "layers": [], "annotations": {annotations}}}"#);
+            Manifest::parse(text.as_bytes()).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(with(r#"{"a": "1", "b": "1"}"#), Ok(()));
+        let refused = with(r#"{"a": "1", "a": "2"}"#).unwrap_err();
+        assert!(refused.contains(r#"it has the key "a" twice, at "/annotations/a""#), "{refused}");
+    }
 }

@@ -1,6 +1,6 @@
 //! The guest's description of a bundle, bounded so that it fits into a status.
 
-use chandler_core::{Description, Property};
+use chandler_core::{Description, Property, unique_json};
 
 use crate::{contract::bindings::chandler::provisioner::output::Description as GuestDescription, text::sanitize};
 
@@ -11,7 +11,7 @@ const PROPERTIES: usize = 256;
 /// Total bytes of the types and values of all kept properties, as the guest wrote them.
 const BYTES: usize = 16 << 10;
 
-/// The description with the properties that fit. Properties that exceed the remaining bytes or are not JSON are dropped
+/// The description with the properties that fit. Properties that exceed the remaining bytes, are not JSON or have duplicate keys are dropped
 /// and counted.
 pub(super) fn bounded(description: GuestDescription) -> Description {
     let GuestDescription { name, package_name, version, properties } = description;
@@ -24,7 +24,7 @@ pub(super) fn bounded(description: GuestDescription) -> Description {
         if kept.len() == PROPERTIES || size > left || property.type_.is_empty() {
             continue;
         }
-        let Ok(value) = serde_json::from_str(&property.value) else { continue };
+        let Ok(value) = unique_json::from_slice(property.value.as_bytes()) else { continue };
         left -= size;
         kept.push(Property { kind: sanitize(property.type_, NAME_BYTES), value });
     }

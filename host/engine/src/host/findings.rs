@@ -38,8 +38,13 @@ impl FindingList {
     }
 
     pub(super) fn push(&mut self, finding: GuestDiagnostic) {
+        self.add(|| diagnostic(finding));
+    }
+
+    /// Adds a finding of the host, within the same limit.
+    pub(super) fn add(&mut self, finding: impl FnOnce() -> Diagnostic) {
         if self.findings.len() < self.limit {
-            self.findings.push(diagnostic(finding));
+            self.findings.push(finding());
         } else {
             self.dropped = self.dropped.saturating_add(1);
         }

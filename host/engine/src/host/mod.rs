@@ -52,6 +52,12 @@ pub(crate) enum Fault {
          secrets.chandler.dev/generate in docs/generated-secrets.md. To seed hash tables, use wasi:random/insecure-seed"
     )]
     SecureRandomness,
+    /// The guest called an optional function that this host lacks.
+    #[error(
+        "it called {0}, which this host does not provide: a provisioner that declares a function as optional must query \
+         request.supports before it calls the function; upgrade Chandler, or fix the provisioner"
+    )]
+    NotProvided(String),
     /// The bundle could not be read.
     #[error("failed to read the content of the bundle: {0}")]
     Content(String),
@@ -73,6 +79,8 @@ pub(crate) struct State {
     pub(crate) log: SharedRecorder,
     /// The request of `provision`. Without a request the guest cannot emit anything.
     pub(crate) request: Option<Requested>,
+    /// The facts that the guest reads.
+    pub(crate) asked: Asked,
     /// The slot of this call; work that outlives the call holds it too.
     pub(crate) slot: Option<Arc<Slot>>,
     table: ResourceTable,
@@ -99,6 +107,7 @@ impl State {
             memory: Memory::new(limits),
             log,
             request: None,
+            asked: Asked::default(),
             slot: None,
             table,
             wasi,

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, hash_map};
 
-use chandler_core::{Description, Diagnostic, Object, ObjectKey, Probe, ProbeSelector, Release};
+use chandler_core::{Description, Diagnostic, Object, ObjectKey, Probe, ProbeSelector, Release, Severity};
+use serde_json::Value;
 
 use super::{
     State,
@@ -15,11 +16,16 @@ use crate::{
         output::{Description as GuestDescription, Host, Probe as GuestProbe, Refusal},
         types::{Diagnostic as GuestDiagnostic, Location as GuestLocation},
     },
+    text::sanitize,
 };
 
 /// The most values (numbers, texts, lists, objects) in all objects together. A value takes two bytes of JSON but about
 /// seventy bytes of the host's memory, so the byte limit alone would not bound that memory.
 const VALUES: u64 = 2_000_000;
+
+/// How many finalizers a finding names, and the bytes of these names.
+const FINALIZERS: usize = 3;
+const FINALIZER_BYTES: usize = 256;
 
 /// The byte limit of one probe.
 const PROBE_BYTES: u64 = 16 << 10;
@@ -119,6 +125,9 @@ impl Output {
                 entry.insert(emitted.index);
             }
         }
+        if let Some(finalizers) = finalizers(&object) {
+            self.findings.add(|| holds_finalizers(&object, finalizers));
+        }
         let id = u32::try_from(emitted.index).unwrap_or(u32::MAX);
         self.bytes = self.bytes.saturating_add(size);
         self.values = self.values.saturating_add(values);
@@ -166,6 +175,26 @@ impl Output {
     fn refuse(&mut self, refusal: Refusal, violation: Violation) -> Refusal {
         self.refusal.get_or_insert((violation, refusal)).1.clone()
     }
+}
+
+/// The finalizers of an object, if it has any.
+fn finalizers(object: &Object) -> Option<&Vec<Value>> {
+    let finalizers = object.value.get("metadata")?.get("finalizers")?.as_array()?;
+    Some(finalizers).filter(|finalizers| !finalizers.is_empty())
+}
+
+/// An API server deletes an object only when a controller has removed its finalizers, so a bundle that sets one that no controller removes
+/// cannot be uninstalled.
+fn holds_finalizers(object: &Object, finalizers: &[Value]) -> Diagnostic {
+    let names: Vec<&str> = finalizers.iter().filter_map(Value::as_str).take(FINALIZERS).collect();
+    let more = if finalizers.len() > names.len() { ", ..." } else { "" };
+    let names = sanitize(format!("{}{more}", names.join(", ")), FINALIZER_BYTES);
+    let message = format!("{} has finalizers ({names}): it is deleted only when a controller removes them", object.key);
+    let mut finding = Diagnostic::new(Severity::Warning, "Finalizers", message);
+    finding.location.clone_from(&object.origin);
+    finding.help =
+        Some("remove metadata.finalizers from the bundle: a controller that needs a finalizer adds it".to_owned());
+    finding
 }
 
 fn probe_bytes(probe: &GuestProbe) -> u64 {
@@ -273,10 +302,39 @@ mod tests {
         let (error, text) = refusal(&limits, |output| output.emit(&named("first"), Some(3), None));
         assert_eq!(error, Refusal::Duplicate);
         insta::assert_snapshot!(text, @"object 1 (ConfigMap first) is the same object as object 0");
+        let twice =
+            br#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"x":[{"image":"a","image":"b"}]}}"#;
+        let (error, text) = refusal(&limits, |output| output.emit(twice, None, None));
+        assert_eq!(error, Refusal::Malformed);
+        insta::assert_snapshot!(text, @r#"object 1 has the key "image" twice, at "/spec/x/0/image""#);
         let deep = [b"[".repeat(1000), b"]".repeat(1000)].concat();
         let (error, text) = refusal(&limits, |output| output.emit(&deep, None, None));
         assert_eq!(error, Refusal::Malformed);
         insta::assert_snapshot!(text, @"object 1 is not JSON: recursion limit exceeded at line 1 column 128");
+    }
+
+    #[test]
+    fn objects_with_finalizers_are_reported() {
+        let mut output = Output::new(&Limits { diagnostics: 2, ..Limits::default() });
+        let held = |name: &str, finalizers: &str| {
+            let metadata = format!(r#"{{"name":"{name}","finalizers":{finalizers}}}"#);
+            format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{metadata}}}"#).into_bytes()
+        };
+        for (name, finalizers) in [
+            ("a", "[]"),
+            ("b", "null"),
+            ("c", r#"["example.com/x"]"#),
+            ("d", r#"["a","b\u001b","c","d"]"#),
+            ("e", r#"["a"]"#),
+        ] {
+            output.emit(&held(name, finalizers), None, None).unwrap();
+        }
+        let findings: Vec<String> = output.into_release().findings().iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(findings.join("\n"), @r"
+        ConfigMap c has finalizers (example.com/x): it is deleted only when a controller removes them (help: remove metadata.finalizers from the bundle: a controller that needs a finalizer adds it)
+        ConfigMap d has finalizers (a, b\u{001B}, c, ...): it is deleted only when a controller removes them (help: remove metadata.finalizers from the bundle: a controller that needs a finalizer adds it)
+        1 more findings were dropped: the limit is 2
+        ");
     }
 
     #[test]

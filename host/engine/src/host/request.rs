@@ -15,54 +15,58 @@ pub(crate) type Asked = Arc<Mutex<RecordedFacts>>;
 pub(crate) struct Requested {
     config: String,
     target: Target,
-    asked: Asked,
 }
 
 impl Requested {
-    pub(crate) fn new(request: Request, asked: Asked) -> Self {
+    pub(crate) fn new(request: Request) -> Self {
         let config = serde_json::Value::Object(request.config).to_string();
-        Self { config, target: request.target, asked }
-    }
-
-    fn target(&self, fact: Fact) -> &Target {
-        self.asked.lock().add(fact);
-        &self.target
+        Self { config, target: request.target }
     }
 }
 
-/// There is no request while the guest only inspects the content.
+impl State {
+    /// The target, of which the guest reads a fact. There is no request while the guest only inspects the content.
+    fn target(&self, fact: Fact) -> Option<&Target> {
+        let request = self.request.as_ref()?;
+        self.asked.lock().add(fact);
+        Some(&request.target)
+    }
+}
+
 impl Host for State {
     fn config(&mut self) -> wasmtime::Result<String> {
         Ok(self.request.as_ref().map_or_else(|| "{}".to_owned(), |request| request.config.clone()))
     }
 
     fn name(&mut self) -> wasmtime::Result<String> {
-        Ok(self.request.as_ref().map(|request| request.target(Fact::Name).name.clone()).unwrap_or_default())
+        Ok(self.target(Fact::Name).map(|target| target.name.clone()).unwrap_or_default())
     }
 
     fn namespace(&mut self) -> wasmtime::Result<String> {
-        let namespace = |request: &Requested| request.target(Fact::Namespace).namespace.clone();
-        Ok(self.request.as_ref().map(namespace).unwrap_or_default())
+        Ok(self.target(Fact::Namespace).map(|target| target.namespace.clone()).unwrap_or_default())
     }
 
     fn kubernetes_version(&mut self) -> wasmtime::Result<Option<String>> {
-        let version = |request: &Requested| request.target(Fact::KubernetesVersion).version().map(str::to_owned);
-        Ok(self.request.as_ref().and_then(version))
+        Ok(self.target(Fact::KubernetesVersion).and_then(Target::version).map(str::to_owned))
     }
 
     fn serves(&mut self, api_version: String, kind: String) -> wasmtime::Result<Option<bool>> {
-        let Some(request) = &self.request else { return Ok(None) };
-        let served = request.target.serves(&api_version, &kind);
-        request.target(Fact::Serves { api_version, kind });
-        Ok(served)
+        let fact = Fact::Serves { api_version: api_version.clone(), kind: kind.clone() };
+        Ok(self.target(fact).and_then(|target| target.serves(&api_version, &kind)))
     }
 
     fn api_kinds(&mut self) -> wasmtime::Result<Vec<String>> {
-        let kinds = |request: &Requested| {
-            let mut kinds = request.target(Fact::ApiKinds).api_kinds.clone();
-            kinds.sort_unstable();
-            kinds
-        };
-        Ok(self.request.as_ref().map(kinds).unwrap_or_default())
+        let mut kinds = self.target(Fact::ApiKinds).map(|target| target.api_kinds.clone()).unwrap_or_default();
+        kinds.sort_unstable();
+        Ok(kinds)
+    }
+
+    /// Answered and recorded in every call: the answer depends on the host alone.
+    fn supports(&mut self, feature: String) -> wasmtime::Result<bool> {
+        let (supported, fact) = Fact::supports(feature);
+        if let Some(fact) = fact {
+            self.asked.lock().add(fact);
+        }
+        Ok(supported)
     }
 }

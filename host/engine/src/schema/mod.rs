@@ -12,7 +12,7 @@ mod patterns;
 
 use std::time::Instant;
 
-use chandler_core::{Diagnostic, Location, Severity};
+use chandler_core::{Diagnostic, Location, Severity, unique_json};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ pub(crate) struct Schema {
 impl Schema {
     /// Compiles a schema; stops at `deadline`, when the call has ended.
     pub(crate) fn read(text: &str, deadline: Instant) -> Result<Self, CallError> {
-        let schema: Value = serde_json::from_str(text).map_err(|error| unusable(format!("is not JSON: {error}")))?;
+        let schema = unique_json::from_slice(text.as_bytes()).map_err(|error| unusable(error.to_string()))?;
         let measured = Patterns::measure(&schema, deadline).map_err(unusable)?;
         let cost = cost::check(&schema, &measured).map_err(unusable)?;
         let patterns = PatternOptions::regex().size_limit(patterns::limit()).dfa_size_limit(measured.share());

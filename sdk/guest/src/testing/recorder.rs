@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chandler_yaml::unique_json;
 use serde_json::Value;
 
 use super::Limits;
@@ -73,6 +74,7 @@ impl Recorder {
                 return Err(malformed(format!("it has no {field}")));
             }
         }
+        #[cfg(feature = "checks")]
         for (field, text) in [("rule", Some(rule)), ("messageExpression", message_expression.as_ref())] {
             if let Some(error) = text.and_then(|text| cel::Program::compile(text).err()) {
                 return Err(malformed(format!("its {field} is not CEL: {error}")));
@@ -103,8 +105,7 @@ impl Output for Recorder {
                 return Err(self.refuse(refusal, format!("object {index} exceeds the limit of {limit} {what}")));
             }
         }
-        let read: Result<Value, String> =
-            serde_json::from_slice(object).map_err(|error| format!("is not JSON: {error}"));
+        let read = unique_json::from_slice(object).map_err(|error| error.to_string());
         let (value, identity) = read
             .and_then(|value| identity(&value).map(|identity| (value, identity)))
             .map_err(|reason| self.refuse(Refusal::Malformed, format!("object {index} {reason}")))?;

@@ -126,6 +126,16 @@ fn invalid_output_is_refused_as_by_the_host() {
 }
 
 #[test]
+fn a_schema_and_objects_with_duplicate_keys_are_refused() {
+    let refused = run_configured(r#"{"type": "object", "type": "array"}"#, json!({})).unwrap_err();
+    assert!(refused.contains(r#"the configuration schema has the key "type" twice, at "/type""#), "{refused}");
+    let mut recorder = Recorder::new(Limits::default());
+    let twice = br#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "name": "b"}}"#;
+    assert_eq!(recorder.emit(twice, None, None), Err(Refusal::Malformed));
+    assert_eq!(recorder.refusal(), Some(r#"object 0 has the key "name" twice, at "/metadata/name""#));
+}
+
+#[test]
 fn documents_come_with_findings() {
     let bundle =
         Bundle::new([("a", "a: 1\na: 2\n---\nkind: List\nitems: [{kind: A}]\n"), ("b", "x: [\n"), ("c/d", "")]);
@@ -202,6 +212,7 @@ fn limits_are_those_of_the_host() {
     ] {
         assert_eq!(run_configured("true", config), Err(format!("internal error\nthe host refuses this: {reason}")));
     }
+    #[cfg(feature = "checks")]
     for config in
         [json!({"rule": "self.", "kind": "Pod"}), json!({"rule": "true", "kind": "Pod", "messageExpression": "("})]
     {
@@ -210,6 +221,7 @@ fn limits_are_those_of_the_host() {
     }
 }
 
+#[cfg(feature = "checks")]
 #[test]
 fn the_schema_is_enforced_as_by_the_host() {
     let schema = r#"{"properties": {"objects": {"type": "integer"}}, "required": ["objects"]}"#;

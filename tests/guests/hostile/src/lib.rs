@@ -34,6 +34,11 @@ impl Provisioner for Hostile {
         output.emit(&object("first", request.config()), None, None)?;
         misbehave(&behaviour, content);
         emit(&behaviour, output);
+        if behaviour == "probe" {
+            let rule = text(content, "argument").unwrap_or_default();
+            let selector = Selector { kind: "ConfigMap".into(), name: Some("first".into()), ..Selector::default() };
+            output.probe(&Probe { selector, rule, ..Probe::default() })?;
+        }
         if behaviour == "emit-lines" {
             for line in content.read("argument").unwrap_or_default().split(|byte| *byte == b'\n') {
                 let _ = output.emit(line, None, None);

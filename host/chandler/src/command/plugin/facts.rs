@@ -31,12 +31,17 @@ pub struct FactsArguments {
     /// Repeatable
     #[arg(long = "format", value_name = "FORMAT", value_parser = text)]
     pub formats: Vec<String>,
+
+    /// Function of the contract that the provisioner can do without, such as `request#supports`. Hosts without it load the component
+    /// nevertheless. Repeatable
+    #[arg(long = "optional", value_name = "INTERFACE#FUNCTION", value_parser = text)]
+    pub optional: Vec<String>,
 }
 
 impl FactsArguments {
     /// Whether nothing is given.
     pub fn is_empty(&self) -> bool {
-        self.name.is_none() && self.plugin_version.is_none() && self.formats.is_empty()
+        self.name.is_none() && self.plugin_version.is_none() && self.formats.is_empty() && self.optional.is_empty()
     }
 
     /// The component with these facts. `name` names it in errors.
@@ -51,6 +56,7 @@ impl FactsArguments {
             name: kept(&self.name, facts.name),
             version: kept(&self.plugin_version, facts.version),
             formats: if self.formats.is_empty() { facts.formats } else { self.formats.clone() },
+            optional: if self.optional.is_empty() { facts.optional } else { self.optional.clone() },
         };
         chandler_componentize::annotated(wasm, &facts)
             .map_err(|error| CommandError::failed(format!("failed to annotate {name}")).because(&error))
