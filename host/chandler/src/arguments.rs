@@ -17,6 +17,8 @@ pub mod installation;
 #[cfg(feature = "dev")]
 pub mod kind_set;
 pub mod monitoring;
+#[cfg(feature = "dev")]
+pub mod plugin_call;
 pub mod receiver;
 pub mod registry;
 pub mod system_namespace;

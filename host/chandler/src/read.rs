@@ -44,6 +44,10 @@ pub mod objects;
 pub mod origin;
 pub mod package;
 pub mod packaging;
+#[cfg(feature = "dev")]
+pub mod plugin_call;
+#[cfg(feature = "dev")]
+pub mod plugin_cases;
 pub mod preflight;
 pub mod preview;
 pub mod provisioner;

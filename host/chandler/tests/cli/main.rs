@@ -31,6 +31,7 @@ mod must_gather;
 mod newest;
 mod platform_operators;
 mod plugin;
+mod plugin_authors;
 mod preflight;
 mod push;
 mod push_layout;
