@@ -21,6 +21,7 @@ pub mod monitoring;
 pub mod plugin_call;
 pub mod receiver;
 pub mod registry;
+pub mod signers;
 pub mod system_namespace;
 pub mod target;
 pub mod tls;

@@ -57,6 +57,9 @@ pub mod release_files;
 pub mod rendering;
 pub mod reported;
 pub mod settled;
+pub mod signers;
+#[cfg(feature = "dev")]
+pub mod signing_key;
 pub mod source;
 pub mod stored_versions;
 pub mod text_file;

@@ -17,13 +17,17 @@ mod facts;
 pub mod inspect;
 #[cfg(feature = "dev")]
 pub mod new;
+pub mod pull;
 pub mod push;
 #[cfg(feature = "dev")]
 pub mod run;
 #[cfg(feature = "dev")]
+pub mod sign;
+#[cfg(feature = "dev")]
 mod templates;
 #[cfg(feature = "dev")]
 pub mod test;
+pub mod verify;
 
 /// Write, test, inspect and publish provisioners: WebAssembly components for bundle formats
 ///
@@ -67,6 +71,10 @@ pub enum PluginCommand {
     Conformance(conformance::Conformance),
     Inspect(inspect::Inspect),
     Push(Box<push::Push>),
+    #[cfg(feature = "dev")]
+    Sign(sign::Sign),
+    Verify(verify::Verify),
+    Pull(pull::Pull),
 }
 
 impl Plugin {
@@ -89,6 +97,10 @@ impl Plugin {
             PluginCommand::Conformance(conformance) => Box::pin(conformance.run(terminal)).await,
             PluginCommand::Inspect(inspect) => inspect.run().await,
             PluginCommand::Push(push) => Box::pin(push.run(terminal)).await,
+            #[cfg(feature = "dev")]
+            PluginCommand::Sign(sign) => Box::pin(sign.run(terminal)).await,
+            PluginCommand::Verify(verify) => Box::pin(verify.run(terminal)).await,
+            PluginCommand::Pull(pull) => Box::pin(pull.run(terminal)).await,
         }
     }
 }

@@ -59,7 +59,7 @@ impl BenchReport {
             self.measurement;
         line("calls", calls.to_string());
         if let Some(median) = per_100_kb {
-            line("per 100 kB", format!("{median:.3} ms of the bundle, which has {}", HumanBytes(content_bytes)));
+            line("per 100 kB", format!("{median:.3} ms; the bundle has {}", HumanBytes(content_bytes)));
         }
         line("peak memory", HumanBytes(peak_memory).to_string());
         line("read", HumanBytes(bytes_read).to_string());
@@ -98,7 +98,7 @@ mod tests {
 
         compile        150 ms for 1.00 MiB
         calls          100
-        per 100 kB     2.000 ms of the bundle, which has 48.83 KiB
+        per 100 kB     2.000 ms; the bundle has 48.83 KiB
         peak memory    3.00 MiB
         read           2.00 KiB
         returned       1.00 KiB

@@ -32,6 +32,7 @@ mod newest;
 mod platform_operators;
 mod plugin;
 mod plugin_authors;
+mod plugin_signatures;
 mod preflight;
 mod push;
 mod push_layout;
