@@ -136,7 +136,7 @@ impl Files {
         variants
     }
 
-    /// Further files with odd names, beside those of the bundle.
+    /// Further files with odd names, beside the files of the bundle.
     pub(crate) fn hostile_names(&self) -> Vec<Variant> {
         let (directory, extension) = (self.directory(), self.extension());
         let bytes = self.0.values().next().map(|bytes| bytes.to_vec()).unwrap_or_default();

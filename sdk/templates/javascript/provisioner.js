@@ -105,7 +105,7 @@ export const provisioner = {
     const found = files(bundle);
     const loaded = found.map((entry) => [entry.path, ...load(bundle, entry, labels)]);
     const findings = loaded.flatMap(([, , problem]) => problem ?? []);
-    if (found.length === 0) findings.push(finding("NoObjects", "there are no objects", OBJECTS, "add a JSON file"));
+    if (found.length === 0) findings.push(finding("NoObjects", "the directory holds no objects", OBJECTS, "add a JSON file"));
     // All findings at once, so that the author of the bundle need not search for them one by one.
     if (findings.length > 0) throw { tag: "invalid-content", val: findings };
     for (const [path, object] of loaded) output.emit(encode(JSON.stringify(object)), undefined, at(path));

@@ -102,7 +102,7 @@ class Provisioner:
         loaded = [(entry.path, *load(bundle, entry, labels)) for entry in found]
         findings = [problem for _, _, problem in loaded if problem]
         if not found:
-            findings.append(finding("NoObjects", "there are no objects", OBJECTS, "add a JSON file"))
+            findings.append(finding("NoObjects", "the directory holds no objects", OBJECTS, "add a JSON file"))
         # All findings at once, so that the author of the bundle need not search for them one by one.
         if findings:
             raise Err(types.Failure_InvalidContent(findings))

@@ -22,7 +22,7 @@ const REQUEST: &str = "case.yaml";
 const CONFIGURATIONS: [&str; 2] = ["config.yaml", "config.json"];
 /// What the provisioner returns.
 pub const EXPECTED: &str = "expected.yaml";
-/// The largest file of a case, besides those of the bundle, in bytes.
+/// The largest file of a case, except for the files of the bundle, in bytes.
 const FILE_BYTES: u64 = 64 << 20;
 /// The most values in such a file.
 const VALUES: usize = 4_000_000;

@@ -15,7 +15,7 @@ use crate::{
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const PAYLOAD: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
-/// The most signatures of an artifact: a verifier reads no more.
+/// The most signatures of an artifact: verifiers refuse a longer list.
 const MOST: usize = chandler_verify::MOST_SIGNATURES;
 
 /// The signatures of an artifact.
@@ -34,7 +34,7 @@ pub fn place(image: &ImageReference, digest: &Digest) -> Result<ImageReference, 
     })
 }
 
-/// The signatures of an artifact: those of an earlier manifest, and one by this key.
+/// The signatures of an artifact: the layers of an earlier manifest, and one by this key.
 ///
 /// # Errors
 /// The earlier manifest is not one of signatures, or has too many.
