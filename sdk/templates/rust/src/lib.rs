@@ -60,7 +60,9 @@ impl Provisioner for Plugin {
             }
         }
         if objects.is_empty() && findings.is_empty() {
-            findings.push(Diagnostic::error("NoObjects", "the directory holds no objects").at(OBJECTS).help("add a YAML file"));
+            findings.push(
+                Diagnostic::error("NoObjects", "the directory holds no objects").at(OBJECTS).help("add a YAML file"),
+            );
         }
         let labelled = objects.iter().filter_map(|(path, document)| {
             let object = with_labels(path, document, &config.labels).map_err(|finding| findings.push(*finding)).ok()?;
