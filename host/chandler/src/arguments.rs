@@ -17,8 +17,11 @@ pub mod installation;
 #[cfg(feature = "dev")]
 pub mod kind_set;
 pub mod monitoring;
+#[cfg(feature = "dev")]
+pub mod plugin_call;
 pub mod receiver;
 pub mod registry;
+pub mod signers;
 pub mod system_namespace;
 pub mod target;
 pub mod tls;

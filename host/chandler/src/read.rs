@@ -45,6 +45,10 @@ pub mod objects;
 pub mod origin;
 pub mod package;
 pub mod packaging;
+#[cfg(feature = "dev")]
+pub mod plugin_call;
+#[cfg(feature = "dev")]
+pub mod plugin_cases;
 pub mod preflight;
 pub mod preview;
 pub mod provisioner;
@@ -55,6 +59,9 @@ pub mod release_files;
 pub mod rendering;
 pub mod reported;
 pub mod settled;
+pub mod signers;
+#[cfg(feature = "dev")]
+pub mod signing_key;
 pub mod source;
 pub mod stored_versions;
 pub mod text_file;

@@ -22,6 +22,8 @@ pub mod findings;
 pub mod followed;
 pub mod inapplicable;
 pub mod invocation;
+#[cfg(feature = "dev")]
+pub mod line_difference;
 pub mod lines;
 pub mod listing;
 pub mod log;
@@ -37,6 +39,14 @@ pub mod path;
 pub mod pending_change;
 pub mod permissions;
 pub mod picture;
+#[cfg(feature = "dev")]
+pub mod plugin_bench;
+#[cfg(feature = "dev")]
+pub mod plugin_conformance;
+#[cfg(feature = "dev")]
+pub mod plugin_run;
+#[cfg(feature = "dev")]
+pub mod plugin_test;
 mod position;
 pub mod preflight;
 pub mod progress;

@@ -5,7 +5,6 @@ pub mod approval;
 pub mod archive;
 pub mod catalog;
 pub mod change;
-#[cfg(feature = "dev")]
 pub mod component_file;
 pub mod component_image;
 pub mod content;
@@ -27,6 +26,8 @@ pub mod migration;
 pub mod namespace;
 pub mod resolution;
 pub mod rollback;
+#[cfg(feature = "dev")]
+pub mod signature_image;
 pub mod storage_migration;
 pub mod uninstallation;
 pub mod upload;

@@ -32,19 +32,28 @@ const FRAMES: usize = 5;
 const NAME_BYTES: usize = 200;
 const TRAP_BYTES: usize = 1024;
 
-/// What a call used, in bytes.
+/// What a call used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// The largest memory of its instance.
+    /// The largest memory of its instance, in bytes.
     pub memory: u64,
-    /// What it read of the content.
+    /// What it read of the content, in bytes.
     pub read: u64,
-    /// The objects that it returned.
+    /// The objects that it returned, in bytes of JSON.
     pub returned: u64,
+    /// What counts towards [`Limits::time`]: what it computed, and what it waited for itself.
+    pub time: Duration,
 }
 
-/// Gets what a call used, also if the call failed.
-pub(crate) type Used = Arc<Mutex<Usage>>;
+/// What a call used and logged.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    pub(crate) usage: Usage,
+    pub(crate) log: CallLog,
+}
+
+/// Gets what a call used and logged, also if the call failed.
+pub(crate) type Used = Arc<Mutex<Account>>;
 
 /// The work of a call, given its instance.
 pub(crate) type Body<'a, T> = Pin<Box<dyn Future<Output = Result<T, BodyError>> + Send + 'a>>;
@@ -122,8 +131,9 @@ where
     // Drops the instance.
     let state = store.into_data();
     let (memory, read) = (state.memory.peak(), state.reader.bytes_read());
-    *used.lock() = Usage { memory, read, returned: state.output.bytes() };
+    let usage = Usage { memory, read, returned: state.output.bytes(), time: meter.used() };
     let log = record(&state.log, super::host::Recorder::finish);
+    *used.lock() = Account { usage, log: log.clone() };
     let result = resolve(result, &state, log, limits);
     let outcome = result.as_ref().err().map_or("Succeeded", |error| error.reason().as_str());
     observe(&state, outcome, started.elapsed());

@@ -8,8 +8,8 @@ use serde_json::Value;
 use wasmtime::Store;
 
 use crate::{
-    CallError, Facts, InvalidOutput, LimitExceeded, LimitKind, Limits,
-    call::{self, BodyError, Usage, Used},
+    CallError, CallLog, Facts, InvalidOutput, LimitExceeded, LimitKind, Limits,
+    call::{self, Account, BodyError, Usage, Used},
     contract::bindings::{
         Plugin, PluginPre,
         chandler::provisioner::types::{Diagnostic as GuestDiagnostic, Failure},
@@ -50,6 +50,8 @@ pub struct Provisioned {
     pub asked: RecordedFacts,
     /// What the call used; zero if it did not begin.
     pub usage: Usage,
+    /// What the call logged.
+    pub log: CallLog,
 }
 
 /// A loaded component.
@@ -158,8 +160,8 @@ impl Provisioner {
         let result = self.provision_recording(request, content, limits, &asked, &used).await;
         // A call that timed out may still hold the lock; questions that it asks from now on do not affect this result.
         let asked = asked.lock().clone();
-        let usage = *used.lock();
-        Provisioned { result, asked, usage }
+        let Account { usage, log } = std::mem::take(&mut *used.lock());
+        Provisioned { result, asked, usage, log }
     }
 
     async fn provision_recording(

@@ -199,6 +199,31 @@ impl Diagnostic {
     }
 }
 
+/// The most findings of a failure that the host keeps by default, with one that counts the others.
+#[cfg(any(target_arch = "wasm32", test))]
+const FINDINGS: usize = 200;
+/// The longest text of a finding that is passed on, in bytes. The host keeps less.
+#[cfg(any(target_arch = "wasm32", test))]
+const TEXT_BYTES: usize = 4096;
+
+/// These findings, as many and as long as the host keeps: what is passed to it in one call is limited, and a broken file can have a
+/// finding in every line.
+#[cfg(any(target_arch = "wasm32", test))]
+pub(crate) fn bounded(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let dropped = (findings.len() + 1).saturating_sub(FINDINGS);
+    if dropped > 1 {
+        findings.truncate(FINDINGS - 1);
+        findings.push(Diagnostic::info("FindingsDropped", format!("{dropped} more findings were dropped")));
+    }
+    for finding in &mut findings {
+        let related = finding.related.iter_mut().map(|related| &mut related.message);
+        for text in [&mut finding.message].into_iter().chain(&mut finding.help).chain(related) {
+            text.truncate(text.floor_char_boundary(TEXT_BYTES));
+        }
+    }
+    findings
+}
+
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(location) = &self.location {
@@ -265,3 +290,22 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_has_as_many_findings_as_the_host_keeps() {
+        let many = |number: usize| vec![Diagnostic::error("Bad", "it is bad"); number];
+        assert_eq!(bounded(many(FINDINGS)).len(), FINDINGS);
+        let kept = bounded(many(100_000));
+        assert_eq!(kept.len(), FINDINGS);
+        assert_eq!(kept.last().map(ToString::to_string).as_deref(), Some("99801 more findings were dropped"));
+        let long = Diagnostic::error("Bad", "ü".repeat(1 << 20)).help("x".repeat(1 << 20));
+        let kept = bounded(vec![long.related(Location::file("a"), "y".repeat(1 << 20))]);
+        let finding = kept.first().unwrap();
+        assert_eq!((finding.message.len(), finding.help.as_ref().unwrap().len()), (TEXT_BYTES, TEXT_BYTES));
+        assert_eq!(finding.related.first().unwrap().message.len(), TEXT_BYTES);
+    }
+}

@@ -4,7 +4,7 @@ use std::{marker::PhantomData, sync::Once};
 
 use crate::{
     Content, Description, Diagnostic, Entry, Failure, Location, ObjectId, Output, Position, Probe, Provisioner,
-    ReadError, Refusal, Related, Request, Severity, log::Level,
+    ReadError, Refusal, Related, Request, Severity, diagnostic::bounded, log::Level,
 };
 
 #[expect(missing_docs, reason = "generated from the contract")]
@@ -176,7 +176,7 @@ fn refusal_from(refusal: host_output::Refusal) -> Refusal {
 }
 
 fn failure_into(failure: Failure) -> host_types::Failure {
-    let all = |findings: Vec<Diagnostic>| findings.into_iter().map(diagnostic_into).collect();
+    let all = |findings: Vec<Diagnostic>| bounded(findings).into_iter().map(diagnostic_into).collect();
     match failure {
         Failure::InvalidContent(findings) => host_types::Failure::InvalidContent(all(findings)),
         Failure::InvalidConfig(findings) => host_types::Failure::InvalidConfig(all(findings)),

@@ -1,6 +1,6 @@
 //! Installs a ConfigMap for each line `NAME COLOUR` of `lamps.txt`.
 
-use chandler_sdk::{Content, Diagnostic, Facts, Failure, Output, Provisioner, Request};
+use chandler_sdk::{Content, Diagnostic, Facts, Failure, Location, Output, Provisioner, Request};
 use serde_json::json;
 
 const FILE: &str = "lamps.txt";
@@ -17,7 +17,8 @@ impl Provisioner for Lamps {
     }
 
     fn provision(_: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
-        let bytes = content.read(FILE).map_err(|error| Failure::internal(error.to_string()))?;
+        let unreadable = |error| Diagnostic::error("Unreadable", format!("cannot be read: {error}")).at(FILE);
+        let bytes = content.read(FILE).map_err(|error| Failure::InvalidContent(vec![unreadable(error)]))?;
         let mut findings = Vec::new();
         for (line, text) in (1..).zip(String::from_utf8_lossy(&bytes).lines()) {
             let Some((name, colour)) = text.split_once(' ') else {
@@ -30,7 +31,7 @@ impl Provisioner for Lamps {
                 "metadata": {"name": name},
                 "data": {"colour": colour},
             });
-            output.emit_value(&lamp, None, None)?;
+            output.emit_value(&lamp, None, Some(Location::file(FILE).starting_at(line, 1)))?;
         }
         if findings.is_empty() { Ok(()) } else { Err(Failure::InvalidContent(findings)) }
     }

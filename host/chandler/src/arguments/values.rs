@@ -95,6 +95,16 @@ pub fn values_reference(text: &str) -> Result<ValuesReference, String> {
     Ok(ValuesReference { kind, name: name.to_owned(), values_key, target_path, optional: false })
 }
 
+/// Parses an image with its registry.
+pub fn image(text: &str) -> Result<ImageReference, String> {
+    let image: ImageReference = text.parse().map_err(|error: ReferenceError| error.to_string())?;
+    if text.contains('/') {
+        Ok(image)
+    } else {
+        Err(format!("{text:?} has no registry: write `registry.example.com/{text}`"))
+    }
+}
+
 /// Parses an image to push to: its tag is written, and there is no digest.
 pub fn tagged_image(text: &str) -> Result<ImageReference, String> {
     let image: ImageReference = text.parse().map_err(|error: ReferenceError| error.to_string())?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use chandler_content::ImageReference;
+use chandler_content::{ContentError, ImageAccess, ImageReference, RequiredSignatures};
 use chandler_core::Digest;
 use chandler_engine::{CONTRACT_VERSIONS, EngineOptions, Inspection, MissingImport, Tool};
 use indicatif::HumanBytes;
@@ -25,16 +25,46 @@ pub async fn read(named: &str, cache: &Path, registry: &RegistryOptions) -> Resu
             .because(&error)
             .hint("name a component file, or an artifact with its registry and tag: `registry.example.com/provisioners/sail:v1`")
     })?;
-    let failed = |error: &chandler_content::ContentError| {
-        CommandError::failed(format!("failed to pull {image}"))
-            .because(error)
-            .hint("it is pulled with your credentials: `docker login`, --registry-config")
-    };
-    let access = source::access(&image, registry).await?;
+    pull(&image, cache, registry, None).await
+}
+
+/// The component of an artifact, and the artifact with its digest. With `signatures`, an artifact that lacks them is refused.
+pub async fn pull(
+    image: &ImageReference,
+    cache: &Path,
+    registry: &RegistryOptions,
+    signatures: Option<RequiredSignatures>,
+) -> Result<(String, Vec<u8>), CommandError> {
+    let access = ImageAccess { signatures, ..source::access(image, registry).await? };
     let images = source::images(source::store(cache).await?, registry)?;
-    let resolved = images.resolve(&image, &access).await.map_err(|error| failed(&error))?;
+    let resolved = images.resolve(image, &access).await.map_err(|error| not_pulled(image, &error))?;
     let wasm = images.fetch_component(&resolved, &access, EngineOptions::default().component_bytes).await;
-    Ok((resolved.pinned().to_string(), wasm.map_err(|error| failed(&error))?))
+    Ok((resolved.pinned().to_string(), wasm.map_err(|error| not_pulled(image, &error))?))
+}
+
+/// The artifact with the digest that its tag has now.
+pub async fn resolved(
+    image: &ImageReference,
+    cache: &Path,
+    registry: &RegistryOptions,
+) -> Result<ImageReference, CommandError> {
+    let access = source::access(image, registry).await?;
+    let images = source::images(source::store(cache).await?, registry)?;
+    let resolved = images.resolve(image, &access).await.map_err(|error| not_pulled(image, &error))?;
+    Ok(resolved.pinned())
+}
+
+fn not_pulled(image: &ImageReference, error: &ContentError) -> CommandError {
+    match error {
+        ContentError::Unverified { .. } => {
+            CommandError::refused(format!("{image} lacks the signatures that are demanded"))
+                .because(error)
+                .hint("sign it with `chandler plugin sign` or `cosign sign`, or correct --key or the rule")
+        }
+        _ => CommandError::failed(format!("failed to pull {image}"))
+            .because(error)
+            .hint("it is pulled with your credentials: `docker login`, --registry-config"),
+    }
 }
 
 /// The bytes of a file.

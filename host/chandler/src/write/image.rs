@@ -12,7 +12,7 @@ use http::HeaderValue;
 use oci_client::{
     Client, Reference, RegistryOperation,
     client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol},
-    errors::OciDistributionError,
+    errors::{OciDistributionError, OciErrorCode},
     secrets::RegistryAuth,
 };
 use serde_json::{Value, json};
@@ -190,6 +190,33 @@ pub async fn push(
     }
     client.push_manifest_raw(&reference, last.bytes, header(&last.media_type)?).await.map_err(failed)?;
     Ok(last.digest)
+}
+
+/// The manifest of an image that may exist.
+///
+/// # Errors
+/// The registry does not answer, or refuses access.
+pub async fn existing(image: &ImageReference, registry: &RegistryOptions) -> Result<Option<Vec<u8>>, CommandError> {
+    let auth = credentials(image, registry).await?;
+    let (client, is_plain) = client(image, registry)?;
+    let reference: Reference = image.to_string().parse().map_err(|error: oci_client::ParseError| {
+        CommandError::usage(format!("{image} is not an image that can be read")).because(&error)
+    })?;
+    match client.pull_manifest_raw(&reference, &auth, &[MANIFEST]).await {
+        Ok((bytes, _)) => Ok(Some(bytes.to_vec())),
+        Err(OciDistributionError::ImageManifestNotFoundError(_)) => Ok(None),
+        Err(OciDistributionError::RegistryError { envelope, .. })
+            if envelope
+                .errors
+                .iter()
+                .any(|error| matches!(error.code, OciErrorCode::ManifestUnknown | OciErrorCode::NotFound)) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(CommandError::failed(format!("failed to read {image}"))
+            .cause(text(&error))
+            .hint(hint(&error, image, is_plain))),
+    }
 }
 
 fn header(media_type: &str) -> Result<HeaderValue, CommandError> {

@@ -31,6 +31,8 @@ mod must_gather;
 mod newest;
 mod platform_operators;
 mod plugin;
+mod plugin_authors;
+mod plugin_signatures;
 mod preflight;
 mod push;
 mod push_layout;

@@ -70,13 +70,13 @@ pub(in super::super) async fn render(
     let log_bytes = if config.is_secret() { 0 } else { class.limits.log_bytes };
     let limits = Limits { log_bytes, ..class.limits.clone() };
     let started = Instant::now();
-    let Provisioned { result, asked, usage } =
+    let Provisioned { result, asked, usage, .. } =
         class.provisioner.on_behalf_of(requester).provision_and_record(&request, Arc::new(tree), &limits).await;
     let outcome = match &result {
         Ok(_) => CallOutcome::Completed,
         Err(error) => CallOutcome::Failed(error.reason().as_str()),
     };
-    let Usage { memory, read, returned } = usage;
+    let Usage { memory, read, returned, .. } = usage;
     handles.metrics.called(class_name, outcome, started.elapsed(), CallUsage { memory, read, returned });
     handles.metrics.stepped(Step::Render, started.elapsed());
     let release = match result {
