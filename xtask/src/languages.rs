@@ -86,7 +86,7 @@ impl Languages {
 
     fn python(&self) -> anyhow::Result<()> {
         let mut build = self.at(self.directory.join("python/bin/componentize-py"));
-        build.arg("-d").arg(&self.contract).args(["-w", "plugin", "componentize", "-o", "python.wasm"]);
+        build.arg("-d").arg(&self.contract).args(["-w", "plugin", "componentize", "--stub-wasi", "-o", "python.wasm"]);
         command::run(build.arg("-p").arg(self.guests.join("python")).arg("app"))?;
         self.keep("python")
     }
