@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Diagnostic, Facts, Output, Probe, Selector, read_documents};
+use crate::{Diagnostic, Facts, Output, Probe, Refusal, Selector, read_documents};
 
 fn bundle() -> Bundle {
     Bundle::new([("manifests/a.yaml", "abc"), ("manifests/b.yaml", ""), ("metadata/x", "x")])
