@@ -158,8 +158,10 @@ mod tests {
         let script: Vec<(Level, &str)> = script.iter().map(|text| (Level::Warn, *text)).collect();
         let message = "thread 'x' panicked at a.rs:1: Failed to call 'f': Value( TypeError, at f (/a.js:1:5) )";
         assert_eq!(words(&script).unwrap(), message);
-        let endless: Vec<(Level, &str)> =
-            [(Level::Warn, "panicked at a.rs:1:")].into_iter().chain(std::iter::repeat_n((Level::Warn, "ü"), 5000)).collect();
+        let endless: Vec<(Level, &str)> = [(Level::Warn, "panicked at a.rs:1:")]
+            .into_iter()
+            .chain(std::iter::repeat_n((Level::Warn, "ü"), 5000))
+            .collect();
         assert!(words(&endless).unwrap().len() <= CRASH_BYTES);
     }
 }

@@ -280,9 +280,8 @@ mod tests {
         for (namespace, item) in [("a", 1), ("a", 2), ("b", 3), ("c", 4)] {
             rotation.push(&Requester::new(namespace, "x"), item);
         }
-        let next = |rotation: &Rotation<u8>| {
-            rotation.front_of(|name, _| **name != *"a").map(|(turn, item)| (turn, *item))
-        };
+        let next =
+            |rotation: &Rotation<u8>| rotation.front_of(|name, _| **name != *"a").map(|(turn, item)| (turn, *item));
         let of = |namespace: &str| Turn { namespace: namespace.into(), lane: Lane::New };
         assert_eq!(next(&rotation), Some((of("b"), 3)));
         assert_eq!(rotation.pop_of(&of("b")), Some(3));
