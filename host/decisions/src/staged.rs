@@ -1,16 +1,24 @@
 //! Which BundleDeployments may have the newer component of a class with the policy `Staged`.
 //!
 //! The decision follows from the records of those that use the class: a controller that restarts decides the same again. Only that one was
-//! refused, or was unhealthy before it went back, is kept in memory, so that a restart tries it once more. A few are updated at once, those with the labels of `spec.staged` first. The first failure ends the
-//! update: no further one begins, and what was updated goes back. It continues once the one that failed succeeded with the component after
-//! all, and begins anew with another component.
+//! refused, or was unhealthy before it went back, is kept in memory, so that a restart tries it once more. A few are updated at once, those with
+//! the labels of `spec.staged` first. The first failure ends the update: no further one begins, and what was updated goes back. It continues
+//! once the one that failed succeeded with the component after all, and begins anew with another component.
+//!
+//! Only what the update did counts: a new installation that fails, new content, and a BundleDeployment that becomes unhealthy after the update
+//! is complete say nothing about the component, and must not take it away from others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 
 use chandler_api::{Outcome, Revision, StagedUpdate};
 
 /// How many percent are updated at once by default.
 const PERCENT: i32 = 10;
+/// How long one that may be updated keeps others waiting without beginning: its source may be gone, or its account.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Where a user of a class is on its way to a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +27,10 @@ pub enum Progress {
     Earlier,
     /// The component renders it, and its rollout is not complete.
     Updating,
-    /// It runs what the component rendered, and is healthy.
+    /// It runs what the component rendered.
     Updated,
+    /// The update succeeded there, and its objects are not healthy now. That is a failure until the update is complete.
+    Unhealthy,
     /// The component does not render it, or what it rendered failed.
     Failed,
 }
@@ -41,10 +51,12 @@ pub struct Member {
 pub struct Stage {
     /// The digest of the component.
     pub component: String,
-    /// Those that may have it now. Those that have it already need no permission.
-    pub admitted: BTreeSet<String>,
+    /// Those that may have it now, and since when. Those that have it already need no permission.
+    pub admitted: BTreeMap<String, Instant>,
     /// Those that failed. If any did, the update is stopped.
     pub failed: BTreeSet<String>,
+    /// Whether all had the component once. What fails later does not take it away from the others.
+    pub is_complete: bool,
 }
 
 impl Stage {
@@ -61,25 +73,40 @@ impl Stage {
 
     /// Whether this BundleDeployment may have this component now.
     pub fn admits(&self, name: &str, component: &str) -> bool {
-        self.component == component && self.failed.is_empty() && self.admitted.contains(name)
+        self.component == component && self.failed.is_empty() && self.admitted.contains_key(name)
+    }
+
+    /// Whether this BundleDeployment goes back from this component: all do that were updated, unless the update was complete before it failed.
+    pub fn goes_back(&self, name: &str, component: &str) -> bool {
+        self.is_stopped(component) && (!self.is_complete || self.failed.contains(name))
     }
 }
 
 /// Where a BundleDeployment with this history is on its way to a component. `is_refused`: the component does not render its bundle, or the
 /// update failed before; `is_unhealthy`: its objects are not healthy now.
 pub fn progress(history: &[Revision], component: &str, is_refused: bool, is_unhealthy: bool) -> Progress {
-    let with_component = |revision: &&Revision| revision.provisioner.digest == component;
-    let last_with_it = history.iter().rfind(with_component);
-    if last_with_it.is_some_and(|revision| revision.outcome == Outcome::Failed) {
-        return Progress::Failed;
+    let with_it = history.iter().rposition(|revision| revision.provisioner.digest == component);
+    let is_current = with_it.is_some_and(|at| at + 1 == history.len());
+    match with_it.and_then(|at| Some((history.get(at)?.outcome, is_update(history, at)))) {
+        Some((Outcome::Failed, true)) => Progress::Failed,
+        Some((Outcome::Succeeded, true)) if is_current && is_unhealthy => Progress::Unhealthy,
+        Some((Outcome::RollingOut, true)) if is_current => Progress::Updating,
+        // What its author changed says nothing about the component.
+        Some(_) if is_current => Progress::Updated,
+        _ if is_refused => Progress::Failed,
+        _ => Progress::Earlier,
     }
-    match history.last().filter(with_component).map(|current| current.outcome) {
-        Some(Outcome::Succeeded) if is_unhealthy => Progress::Failed,
-        Some(Outcome::Succeeded) => Progress::Updated,
-        Some(_) => Progress::Updating,
-        None if is_refused => Progress::Failed,
-        None => Progress::Earlier,
-    }
+}
+
+/// Whether an update of the class made a revision: another component rendered the same content with the same configuration before.
+fn is_update(history: &[Revision], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| history.get(before));
+    before.zip(history.get(at)).is_some_and(|(before, revision)| {
+        before.provisioner.class == revision.provisioner.class
+            && before.provisioner.digest != revision.provisioner.digest
+            && before.content_digest == revision.content_digest
+            && before.own_config_digest == revision.own_config_digest
+    })
 }
 
 /// Whether a BundleDeployment with these labels comes first.
@@ -93,19 +120,37 @@ fn at_once(settings: &StagedUpdate, total: usize) -> usize {
     total.saturating_mul(percent).div_ceil(100).max(1)
 }
 
-/// The stage of an update to this component.
-pub fn decide(settings: &StagedUpdate, component: &str, members: &[Member]) -> Stage {
+/// The stage of an update to this component, after this earlier stage, now.
+pub fn decide(
+    settings: &StagedUpdate,
+    component: &str,
+    members: &[Member],
+    before: Option<&Stage>,
+    now: Instant,
+) -> Stage {
+    let before = before.filter(|before| before.component == component);
     let with = |progress: Progress| members.iter().filter(move |member| member.progress == progress);
-    let failed = with(Progress::Failed).map(|member| member.name.clone()).collect();
-    let stage = Stage { component: component.to_owned(), failed, ..Stage::default() };
+    let is_left = |member: &Member| !matches!(member.progress, Progress::Updated | Progress::Unhealthy);
+    let is_complete =
+        before.is_some_and(|before| before.is_complete) || (!members.is_empty() && !members.iter().any(is_left));
+    let unhealthy = with(Progress::Unhealthy).filter(|_| !is_complete);
+    let failed = with(Progress::Failed).chain(unhealthy).map(|member| member.name.clone()).collect();
+    let stage = Stage { component: component.to_owned(), failed, is_complete, ..Stage::default() };
     if !stage.failed.is_empty() {
         return stage;
     }
-    let first_left = members.iter().any(|member| member.is_first && member.progress != Progress::Updated);
-    let mut next: Vec<&Member> = with(Progress::Earlier).filter(|member| member.is_first || !first_left).collect();
+    let since = |member: &Member| before.and_then(|before| before.admitted.get(&member.name)).copied().unwrap_or(now);
+    // It may still be updated, and others no longer wait for it.
+    let is_stuck = |member: &Member| {
+        member.progress == Progress::Earlier && now.saturating_duration_since(since(member)) >= PATIENCE
+    };
+    let first_left = members.iter().any(|member| member.is_first && is_left(member) && !is_stuck(member));
+    let (stuck, mut next): (Vec<&Member>, Vec<&Member>) =
+        with(Progress::Earlier).filter(|member| member.is_first || !first_left).partition(|member| is_stuck(member));
     next.sort_by(|one, other| (!one.is_first, &one.name).cmp(&(!other.is_first, &other.name)));
     let free = at_once(settings, members.len()).saturating_sub(with(Progress::Updating).count());
-    let admitted = next.into_iter().take(free).map(|member| member.name.clone()).collect();
+    let admitted =
+        next.into_iter().take(free).chain(stuck).map(|member| (member.name.clone(), since(member))).collect();
     Stage { admitted, ..stage }
 }
 
@@ -137,7 +182,7 @@ mod tests {
         assert_eq!(of(&[], true, false), Progress::Failed);
         assert_eq!(of(&[new(RollingOut)], false, true), Progress::Updating);
         assert_eq!(of(&[new(Succeeded)], true, false), Progress::Updated);
-        assert_eq!(of(&[new(Succeeded)], false, true), Progress::Failed);
+        assert_eq!(of(&[new(Succeeded)], false, true), Progress::Unhealthy);
         assert_eq!(of(&[new(Failed)], false, false), Progress::Failed);
         assert_eq!(of(&[new(Failed), old.clone()], false, false), Progress::Failed, "it went back");
         assert_eq!(of(&[new(Succeeded), old.clone()], false, false), Progress::Earlier);
@@ -146,9 +191,57 @@ mod tests {
     }
 
     #[test]
+    fn what_its_author_did_says_nothing_about_the_component() {
+        let (old, new) = (revision("old", Outcome::Succeeded), |outcome| revision("new", outcome));
+        let installed = [new(Outcome::Failed)];
+        assert_eq!(progress(&installed, "new", false, true), Progress::Updated, "a new installation");
+        let changed = [old.clone(), Revision { content_digest: "other".into(), ..new(Outcome::Failed) }];
+        assert_eq!(progress(&changed, "new", false, true), Progress::Updated, "new content");
+        let configured = [old, Revision { own_config_digest: Some("other".into()), ..new(Outcome::RollingOut) }];
+        assert_eq!(progress(&configured, "new", false, false), Progress::Updated, "another configuration");
+    }
+
+    #[test]
+    fn a_failure_after_the_update_takes_nothing_away_from_others() {
+        let (settings, now) = (StagedUpdate::default(), Instant::now());
+        let mut members = [
+            member("a", false, Progress::Updated),
+            member("b", false, Progress::Earlier),
+            member("c", false, Progress::Unhealthy),
+        ];
+        let early = decide(&settings, "new", &members, None, now);
+        assert!(early.is_stopped("new") && early.goes_back("a", "new") && early.has_failed("c", "new"));
+        members[1].progress = Progress::Updated;
+        let complete = decide(&settings, "new", &members, None, now);
+        assert!(complete.is_complete && !complete.is_stopped("new"), "it became unhealthy after the update");
+        // One that takes part later may fail, and goes back by itself.
+        members[1].progress = Progress::Failed;
+        let late = decide(&settings, "new", &members, Some(&complete), now);
+        assert!(late.is_stopped("new") && late.goes_back("b", "new"));
+        assert!(!late.goes_back("a", "new") && !late.goes_back("c", "new"));
+        let newer = decide(&settings, "newer", &members, Some(&late), now);
+        assert!(!newer.is_complete, "another component begins anew");
+    }
+
+    #[test]
+    fn one_that_does_not_begin_keeps_others_waiting_for_ten_minutes() {
+        let (settings, now) = (StagedUpdate { percent: Some(1), ..StagedUpdate::default() }, Instant::now());
+        let members = [member("a", true, Progress::Earlier), member("b", false, Progress::Earlier)];
+        let names = |stage: &Stage| stage.admitted.keys().cloned().collect::<String>();
+        let first = decide(&settings, "new", &members, None, now);
+        assert_eq!(names(&first), "a");
+        let later = decide(&settings, "new", &members, Some(&first), now + PATIENCE / 2);
+        assert_eq!(later, first);
+        let stuck = decide(&settings, "new", &members, Some(&later), now + PATIENCE);
+        assert_eq!(names(&stuck), "ab", "it may still be updated");
+    }
+
+    #[test]
     fn the_first_ones_come_first_and_the_others_once_they_succeeded() {
         let settings = StagedUpdate { percent: Some(50), ..StagedUpdate::default() };
-        let admitted = |members: &[Member]| decide(&settings, "new", members).admitted.into_iter().collect::<String>();
+        let now = Instant::now();
+        let admitted =
+            |members: &[Member]| decide(&settings, "new", members, None, now).admitted.into_keys().collect::<String>();
         let mut members = [
             member("a", false, Progress::Earlier),
             member("b", false, Progress::Earlier),
@@ -163,7 +256,7 @@ mod tests {
         members[3].progress = Progress::Updated;
         assert_eq!(admitted(&members), "ab");
         members[3].progress = Progress::Failed;
-        let stopped = decide(&settings, "new", &members);
+        let stopped = decide(&settings, "new", &members, None, now);
         assert_eq!((stopped.admitted.len(), stopped.is_stopped("new")), (0, true));
         assert!(stopped.has_failed("z", "new") && !stopped.has_failed("y", "new") && !stopped.has_failed("z", "newer"));
         assert!(!stopped.is_stopped("newer") && !stopped.admits("a", "new"));
@@ -186,6 +279,7 @@ mod tests {
             6 => Just(Progress::Earlier),
             2 => Just(Progress::Updating),
             4 => Just(Progress::Updated),
+            1 => Just(Progress::Unhealthy),
             1 => Just(Progress::Failed),
         ];
         prop::collection::vec((any::<bool>(), progress), 0..60).prop_map(|all| {
@@ -201,16 +295,17 @@ mod tests {
         #[test]
         fn a_stage_is_bounded_and_proceeds(members in members(), percent in 1..101_i32) {
             let settings = StagedUpdate { percent: Some(percent), ..StagedUpdate::default() };
-            let stage = decide(&settings, "new", &members);
+            let stage = decide(&settings, "new", &members, None, Instant::now());
             let count = |progress| members.iter().filter(|member| member.progress == progress).count();
             let (updating, earlier) = (count(Progress::Updating), count(Progress::Earlier));
-            if count(Progress::Failed) > 0 {
+            let is_left = earlier + updating + count(Progress::Failed) > 0;
+            if count(Progress::Failed) > 0 || count(Progress::Unhealthy) > 0 && is_left {
                 prop_assert!(stage.admitted.is_empty() && stage.is_stopped("new"));
             } else {
                 prop_assert!(stage.admitted.is_empty() || stage.admitted.len() + updating <= at_once(&settings, members.len()));
                 prop_assert!(earlier == 0 || !stage.admitted.is_empty() || updating > 0);
             }
-            prop_assert!(stage.admitted.iter().all(|name| members.iter().any(|member| member.name == *name && member.progress == Progress::Earlier)));
+            prop_assert!(stage.admitted.keys().all(|name| members.iter().any(|member| member.name == *name && member.progress == Progress::Earlier)));
         }
 
         /// One that was admitted and has not begun is admitted again while others proceed, so that none is taken back half-way.
@@ -219,19 +314,20 @@ mod tests {
             let settings = StagedUpdate { percent: Some(percent), ..StagedUpdate::default() };
             // A failure admits none.
             let members: Vec<Member> = members.into_iter().filter(|member| member.progress != Progress::Failed).collect();
-            let before = decide(&settings, "new", &members);
+            let now = Instant::now();
+            let before = decide(&settings, "new", &members, None, now);
             if before.admitted.is_empty() {
                 return Ok(());
             }
-            let begins = before.admitted.iter().nth(index.index(before.admitted.len())).cloned().unwrap_or_default();
+            let begins = before.admitted.keys().nth(index.index(before.admitted.len())).cloned().unwrap_or_default();
             let mut later = members.clone();
             for member in &mut later {
                 if member.name == begins {
                     member.progress = Progress::Updating;
                 }
             }
-            let after = decide(&settings, "new", &later);
-            prop_assert!(before.admitted.iter().all(|name| *name == begins || after.admitted.contains(name)));
+            let after = decide(&settings, "new", &later, Some(&before), now);
+            prop_assert!(before.admitted.keys().all(|name| *name == begins || after.admitted.contains_key(name)));
         }
     }
 }

@@ -65,8 +65,11 @@ pub fn held<'a>(
     let known = recent(history).find(same)?;
     let component = inputs.provisioner.digest.as_str();
     let is_current = known.provisioner.digest == component && inputs.config.digest().as_str() == known.config_digest;
-    let goes_back = policy == UpdatePolicy::Staged && turn == Turn::Back;
-    if goes_back && known.provisioner.digest == component && known.approval.is_none() {
+    if policy == UpdatePolicy::Staged
+        && turn == Turn::Back
+        && known.provisioner.digest == component
+        && known.approval.is_none()
+    {
         let is_earlier = |revision: &&Revision| {
             revision.provisioner.digest != component && revision.outcome == Outcome::Succeeded && same(revision)
         };
@@ -75,6 +78,12 @@ pub fn held<'a>(
         }
     }
     (!is_current).then_some(known)
+}
+
+/// Whether this revision is held because a staged update goes back from the component that rendered what runs.
+pub fn goes_back(policy: UpdatePolicy, turn: Turn, history: &[Revision], held: Option<&Revision>) -> bool {
+    let differs = |(held, current): (&Revision, &Revision)| held.provisioner.digest != current.provisioner.digest;
+    policy == UpdatePolicy::Staged && turn == Turn::Back && held.zip(history.last()).is_some_and(differs)
 }
 
 /// Whether an update that renders needs no approval: with `WhenUnchanged`, if both components render the same release; with `Staged`, in its

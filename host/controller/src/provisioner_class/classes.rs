@@ -248,7 +248,7 @@ impl Classes {
     /// Whose turn it is in the update of a class to this component. Before the first decision about the stage, others come first.
     pub(crate) fn turn(&self, class: &str, component: &str, deployment: &str) -> Turn {
         match self.stages.read().get(class) {
-            Some(stage) if stage.is_stopped(component) => Turn::Back,
+            Some(stage) if stage.goes_back(deployment, component) => Turn::Back,
             Some(stage) if stage.admits(deployment, component) => Turn::Now,
             _ => Turn::Later,
         }
@@ -257,6 +257,11 @@ impl Classes {
     /// Whether the update of a class to this component failed for a BundleDeployment.
     pub(super) fn has_failed(&self, class: &str, component: &str, deployment: &str) -> bool {
         self.stages.read().get(class).is_some_and(|stage| stage.has_failed(deployment, component))
+    }
+
+    /// How far the update of a class is, as it was noted last.
+    pub(super) fn stage(&self, class: &str) -> Option<Stage> {
+        self.stages.read().get(class).cloned()
     }
 
     /// Notes how far the update of a class is; `None` if it is not staged. Returns whether it is another stage than before.

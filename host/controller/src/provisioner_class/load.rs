@@ -119,7 +119,12 @@ impl ProvisionerClasses {
             classes.define_failed(&name, problem.message.clone());
             return LoadOutcome::Failed { step: LoadStep::Resolve, problem, in_use: None };
         }
-        let used = classes.in_use(&name).map(|used| Class { suspended: true, ..used });
+        // An administrator lowers a limit during an incident: it holds at once.
+        let limits = limits(class, &self.cluster.options.ceiling).ok();
+        let used = classes.in_use(&name).map(|used| {
+            let limits = limits.clone().unwrap_or_else(|| used.limits.clone());
+            Class { suspended: true, limits, ..used }
+        });
         let component = used.as_ref().and_then(component).unwrap_or_default();
         if let Some(used) = used {
             classes.define(&name, used);

@@ -1,12 +1,14 @@
 //! What the BundleDeployments that use a class do with its component: counted for the status, and decided for a staged update.
 
+use std::time::Instant;
+
 use chandler_api::{
-    Approval, BundleDeployment, ClassUses, ConditionStatus, ConditionType, ProvisionerClass, UpdatePolicy,
+    Approval, BundleDeployment, ClassUses, ConditionStatus, ConditionType, Outcome, ProvisionerClass, UpdatePolicy,
     find_condition,
 };
 use chandler_decisions::{
-    class_uses,
-    staged::{self, Member, Stage},
+    class_uses, revisions,
+    staged::{self, Member, Progress, Stage},
 };
 use futures::FutureExt as _;
 use kube::ResourceExt as _;
@@ -49,35 +51,50 @@ impl ProvisionerClasses {
     /// The stage of the update of a class to its component. Which component rendered what, and how that ended, comes from the records.
     fn stage(&self, class: &ProvisionerClass, component: &str, users: &[&BundleDeployment]) -> Stage {
         let (settings, class_name) = (class.spec.staged.clone().unwrap_or_default(), &class.name_any());
+        let before = self.classes.stage(class_name);
+        let has_history = |it: &BundleDeployment| it.status.as_ref().is_some_and(|status| !status.history.is_empty());
+        if users.iter().any(|it| has_history(it) && self.records.known(&it.name_any()).is_none()) {
+            // After a restart: one whose record is not read yet may have failed.
+            let unknown = Stage { component: component.to_owned(), ..Stage::default() };
+            return before.filter(|before| before.component == component).unwrap_or(unknown);
+        }
         let member = |deployment: &&BundleDeployment| {
             let name = deployment.name_any();
             // A new installation has no record yet, and its author decides about the others.
-            let waits_for_its_author = deployment.spec.suspend || deployment.spec.approval == Some(Approval::Manual);
-            let history = self.records.known(&name)?.state().history.clone();
-            if waits_for_its_author || deployment.metadata.deletion_timestamp.is_some() || history.is_empty() {
+            let waits_for_its_author = deployment.spec.suspend
+                || deployment.spec.approval == Some(Approval::Manual)
+                || !matches!(revisions::pinned(deployment), Ok(None));
+            let state = self.records.known(&name)?.state();
+            let history = state.history.as_slice();
+            let last = history.last()?;
+            if waits_for_its_author || deployment.metadata.deletion_timestamp.is_some() {
                 return None;
             }
             let has_failed = self.classes.has_failed(class_name, component, &name);
             let is_refused = has_failed || self.memory.failed_updates.is_refused(&name, component);
             let is_first = staged::is_first(&settings, deployment.labels());
-            let progress = staged::progress(&history, component, is_refused, is_unhealthy(deployment));
-            Some(Member { name, is_first, progress })
+            let is_unhealthy = is_unhealthy(deployment);
+            let progress = staged::progress(history, component, is_refused, is_unhealthy);
+            // What was broken before is not the component's doing. It is updated when its author repairs it, or approves the update.
+            let was_broken = last.outcome == Outcome::Failed || is_unhealthy;
+            (progress != Progress::Earlier || !was_broken).then_some(Member { name, is_first, progress })
         };
         let members: Vec<Member> = users.iter().filter_map(member).collect();
-        staged::decide(&settings, component, &members)
+        staged::decide(&settings, component, &members, before.as_ref(), Instant::now())
     }
 
     /// Triggers the BundleDeployments whose turn it is; all of them where an update goes back.
     fn wake(&self, stage: Option<&Stage>, users: &[&BundleDeployment]) {
         let Some(stage) = stage else { return };
         let names = users.iter().map(|deployment| deployment.name_any());
-        for name in names.filter(|name| !stage.failed.is_empty() || stage.admitted.contains(name)) {
+        for name in names.filter(|name| !stage.failed.is_empty() || stage.admitted.contains_key(name)) {
             self.deployments.wake(&name);
         }
     }
 }
 
-/// Whether the objects of a BundleDeployment are not healthy. Its status is only a view, so that this only stops an update.
+/// Whether the objects of a BundleDeployment are not healthy. Its status is a view that its author may be able to write: this stops an update
+/// that has not completed, which its author can do as well with a bundle that fails, and nothing else.
 fn is_unhealthy(deployment: &BundleDeployment) -> bool {
     let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     find_condition(conditions, ConditionType::Healthy)

@@ -254,12 +254,13 @@ async fn describe(
     let policy = if class.suspended { UpdatePolicy::Manual } else { class.updates };
     let turn = preparer.classes.turn(&in_use.class, &in_use.digest, &deployment.name_any());
     let held = updates::held(policy, turn, history, &of);
+    let goes_back = updates::goes_back(policy, turn, history, held);
     let warnings: Vec<BundleWarning> = warning.into_iter().collect();
     let (name, requester) = (deployment.name_any(), requester(&deployment, &preparer.cluster.options.accounts));
     let mut size = preparer.memory.sizes.of(&name);
     loop {
         let mut shares: Vec<Share> = capacity.acquire(&requester, size).await.into_iter().collect();
-        let releases = Box::pin(inputs.releases((&class, &in_use, &config), held)).await.map_err(failed)?;
+        let releases = Box::pin(inputs.releases((&class, &in_use, &config), held, goes_back)).await.map_err(failed)?;
         let taken = memory(&releases.described.release, releases.update.as_ref());
         preparer.memory.sizes.note(&name, taken);
         match capacity.more(&requester, &shares, taken) {
@@ -314,11 +315,12 @@ struct Inputs<'a> {
 
 impl Inputs<'_> {
     /// The release that a class makes of the bundle, and its newest component's release if the installed release keeps an earlier
-    /// component.
+    /// component. `goes_back`: the newest one rendered what runs, and an earlier one is to take its place again.
     async fn releases(
         &self,
         (class, newest, config): (&Class, &ProvisionerInUse, &Config),
         held: Option<&Revision>,
+        goes_back: bool,
     ) -> Result<Releases, PrepareError> {
         let Some(held) = held else {
             let (made, described) = Box::pin(self.render(class, newest.clone(), config)).await?;
@@ -337,7 +339,15 @@ impl Inputs<'_> {
                 }
             }
         };
-        let (made, described) = Box::pin(self.held(class, held, newest, &mut warnings)).await?;
+        let (made, described) = match Box::pin(self.held(class, held, newest, &mut warnings)).await {
+            // It goes back from a component that runs, and the earlier one cannot: what runs stays.
+            Err(error) if goes_back => {
+                warnings.push(updates::unavailable(held, &error.to_string()));
+                let (made, described) = Box::pin(self.render(class, newest.clone(), config)).await?;
+                (Some(made), described)
+            }
+            other => other?,
+        };
         Ok(Releases { made, described, update, warnings })
     }
 
