@@ -1,0 +1,1 @@
+//! The helm provisioner: renders Helm charts as Helm 3 does.
