@@ -2,7 +2,7 @@
 
 use std::{any::Any, cell::RefCell, collections::BTreeMap, fmt, rc::Rc};
 
-use crate::{FunctionError, Str};
+use crate::{FunctionError, Str, Type};
 
 /// A value of a template.
 ///
@@ -350,6 +350,11 @@ pub trait Object: fmt::Debug {
     /// A method: `None` if it does not exist. Methods are looked up before fields.
     fn method(&self, _name: &str, _arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
         None
+    }
+
+    /// The types of a method's parameters: arguments are checked against them.
+    fn parameters(&self, _name: &str) -> &'static [Type] {
+        &[]
     }
 
     /// Whether a method exists.
