@@ -216,7 +216,7 @@ impl<'m> Printer<'m> {
 
     fn list(&mut self, value: &Value, list: &List, verb: char, depth: usize) -> Result<()> {
         if let ('s' | 'q' | 'x' | 'X', Some(bytes)) = (verb, list.as_bytes()) {
-            return self.string(value, &bytes, verb);
+            return self.string(value, bytes, verb);
         }
         let syntax = self.flags.syntax;
         if syntax {
