@@ -1,1 +1,24 @@
 //! The helm provisioner: renders Helm charts as Helm 3 does.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`chart`] | charts: their files, subcharts, dependencies and values |
+//! | [`yaml`], `json` | reading and writing values as Helm does |
+//! | [`functions`] | the functions of templates: Sprig's and Helm's |
+//! | [`schema`] | checking values against a schema |
+//! | [`manifest`] | documents and hooks in the order of their installation |
+
+pub mod chart;
+pub mod functions;
+mod json;
+pub mod manifest;
+mod number;
+pub mod schema;
+pub mod yaml;
+
+use chandler_template::IntKind;
+
+/// An integer as text: one of a type without a sign may be kept as its two's complement.
+fn integer(value: i64, kind: IntKind) -> String {
+    if kind.is_signed() { value.to_string() } else { value.cast_unsigned().to_string() }
+}
