@@ -193,7 +193,8 @@ impl<'a> Reader<'a> {
         for (at, expected) in word.chars().enumerate() {
             let found = self.next()?;
             if found != expected {
-                return Err(unexpected(found, &format!("in literal {word} (expecting '{expected}')"))).inspect_err(|_| self.at -= at);
+                return Err(unexpected(found, &format!("in literal {word} (expecting '{expected}')")))
+                    .inspect_err(|_| self.at -= at);
             }
         }
         Ok(value)

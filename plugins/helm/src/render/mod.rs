@@ -111,7 +111,8 @@ pub fn render(input: Input) -> Result<Vec<(String, Str)>, RenderError> {
         let depth = |path: &str| path.matches('/').count();
         depth(&right.path).cmp(&depth(&left.path)).then_with(|| right.path.cmp(&left.path))
     });
-    let mut machine = Machine::new(Rc::new(functions::All) as Rc<dyn Functions>, Rc::new(environment), limits).with_name("gotpl");
+    let mut machine =
+        Machine::new(Rc::new(functions::All) as Rc<dyn Functions>, Rc::new(environment), limits).with_name("gotpl");
     for entry in &entries {
         machine.parse(&entry.path, &entry.text.text()).map_err(|error| parse_error(&entry.path, *error))?;
     }
@@ -166,7 +167,10 @@ fn collect(chart: &Unit, path: &str, values: &Value, (shared, root): (&Map, bool
         dot.insert(key, value);
     }
     dot.insert("Chart", Value::Object(Rc::new(objects::Chart::new(&chart.metadata, &chart.name, root))));
-    dot.insert("Files", Value::Object(Rc::new(Files::new(chart.files.iter().map(|file| (file.name.clone(), file.data.clone()))))));
+    dot.insert(
+        "Files",
+        Value::Object(Rc::new(Files::new(chart.files.iter().map(|file| (file.name.clone(), file.data.clone()))))),
+    );
     dot.insert("Values", values.clone());
     let subcharts = Map::new();
     for subchart in &chart.subcharts {
@@ -176,7 +180,8 @@ fn collect(chart: &Unit, path: &str, values: &Value, (shared, root): (&Map, bool
         subcharts.insert(subchart.name.as_str(), Value::Map(inside));
     }
     dot.insert("Subcharts", Value::Map(subcharts));
-    let library = chart.metadata.get("type").as_ref().and_then(Value::as_string).is_some_and(|text| *text == *"library");
+    let library =
+        chart.metadata.get("type").as_ref().and_then(Value::as_string).is_some_and(|text| *text == *"library");
     for template in &chart.templates {
         if library && !base_name(&template.name).starts_with('_') {
             continue;

@@ -104,7 +104,9 @@ impl Kind {
             (Self::Text, Some(Value::String(text))) => Value::String(text),
             (Self::Text, _) => Value::from(""),
             (Self::Truth, value) => Value::Bool(matches!(value, Some(Value::Bool(true)))),
-            (Self::Texts, Some(Value::List(list))) => Value::strings(list.items().iter().filter_map(Value::as_string).cloned()),
+            (Self::Texts, Some(Value::List(list))) => {
+                Value::strings(list.items().iter().filter_map(Value::as_string).cloned())
+            }
             (Self::Texts, _) => Value::strings::<&str>([]),
             (Self::Table, value) => {
                 let table = Map::of(chandler_template::Element::String);
@@ -117,12 +119,19 @@ impl Kind {
                 let item = |item: &Value| struct_of(name, "ptr", fields, item.as_map().unwrap_or(&Map::new()));
                 Value::List(List::of(chandler_template::Element::Object(name), list.items().iter().map(item).collect()))
             }
-            (Self::Structs((name, _)), _) => Value::List(List::of(chandler_template::Element::Object(name), Vec::new())),
+            (Self::Structs((name, _)), _) => {
+                Value::List(List::of(chandler_template::Element::Object(name), Vec::new()))
+            }
         }
     }
 }
 
-fn struct_of(name: &'static str, kind: &'static str, fields: &[(&'static str, &'static str, Kind)], map: &Map) -> Value {
+fn struct_of(
+    name: &'static str,
+    kind: &'static str,
+    fields: &[(&'static str, &'static str, Kind)],
+    map: &Map,
+) -> Value {
     let values = fields.iter().map(|(field, key, kind)| (*field, kind.value(map.get(key)))).collect();
     let data = Map::new();
     for (key, value) in map.entries() {
@@ -134,7 +143,8 @@ fn struct_of(name: &'static str, kind: &'static str, fields: &[(&'static str, &'
 impl Chart {
     /// The metadata of a chart under its name, which may be an alias.
     pub(super) fn new(metadata: &Map, name: &str, root: bool) -> Self {
-        let mut fields: Vec<_> = FIELDS.iter().map(|(field, key, kind)| (*field, kind.value(metadata.get(key)))).collect();
+        let mut fields: Vec<_> =
+            FIELDS.iter().map(|(field, key, kind)| (*field, kind.value(metadata.get(key)))).collect();
         if let Some((_, value)) = fields.first_mut() {
             *value = Value::from(name);
         }

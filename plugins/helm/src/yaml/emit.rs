@@ -240,7 +240,10 @@ impl Emitter {
         let mut characters = text.chars().peekable();
         let mut first = true;
         while let Some(character) = characters.next() {
-            if marked || !self.is_printable(character) || is_break(character) || matches!(character, '"' | '\\' | '\u{feff}')
+            if marked
+                || !self.is_printable(character)
+                || is_break(character)
+                || matches!(character, '"' | '\\' | '\u{feff}')
             {
                 self.escape(character);
                 spaces = false;

@@ -28,7 +28,11 @@ pub fn documents(text: &str) -> Result<Vec<Document>, ReadError> {
         .map_err(|error| ReadError { line: error.line, message: error.message })?;
     // Here Helm's reader lets the merged key win, which the rule for merge keys does not allow.
     let merges = |document: &Document| {
-        document.warnings.iter().find(|warning| warning.message.starts_with("<<")).map(|warning| (warning.line, warning.message.clone()))
+        document
+            .warnings
+            .iter()
+            .find(|warning| warning.message.starts_with("<<"))
+            .map(|warning| (warning.line, warning.message.clone()))
     };
     match documents.iter().find_map(merges) {
         Some((line, message)) => Err(ReadError { line, message }),
