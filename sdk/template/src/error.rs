@@ -1,6 +1,6 @@
 //! Errors of parsing and execution.
 
-use crate::{FunctionError, Limit};
+use crate::{FunctionError, Limit, literal::quote};
 
 /// Why templates could not be parsed or executed. Displayed as Go displays it.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum Error {
         message: String,
     },
     /// A template could not be executed.
-    #[error("template: {name}:{line}:{column}: executing {template:?} at <{node}>: {cause}")]
+    #[error("template: {name}:{line}:{column}: executing {} at <{node}>: {cause}", quote(template.as_bytes()))]
     Execution {
         /// The name of the text in which the failing node is.
         name: String,

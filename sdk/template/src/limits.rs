@@ -13,7 +13,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { steps: 50_000_000, bytes: 2 << 30, depth: 1000 }
+        Self { steps: 50_000_000, bytes: 2 << 30, depth: 500 }
     }
 }
 

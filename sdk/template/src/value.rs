@@ -1,8 +1,14 @@
 //! Values of a template, with Go's types as far as text/template and its functions can see them.
 
-use std::{any::Any, cell::RefCell, collections::BTreeMap, fmt, rc::Rc};
+use std::{
+    any::Any,
+    cell::{OnceCell, RefCell},
+    collections::BTreeMap,
+    fmt,
+    rc::Rc,
+};
 
-use crate::{FunctionError, Str};
+use crate::{FunctionError, Str, Type};
 
 /// A value of a template.
 ///
@@ -116,7 +122,13 @@ impl Element {
 #[derive(Clone)]
 pub struct List {
     element: Element,
-    items: Rc<Vec<Value>>,
+    items: Rc<Items>,
+}
+
+/// The items of a list. Those of a `[]uint8` are made when one is looked at, since a value takes more than twenty times the memory of a byte.
+struct Items {
+    bytes: Option<Box<[u8]>>,
+    values: OnceCell<Vec<Value>>,
 }
 
 impl List {
@@ -132,15 +144,22 @@ impl List {
 
     /// A `[]uint8`.
     pub fn bytes(bytes: &[u8]) -> Self {
-        Self::of(
-            Element::Int(IntKind::Uint8),
-            bytes.iter().map(|byte| Value::Int(i64::from(*byte), IntKind::Uint8)).collect(),
-        )
+        Self {
+            element: Element::Int(IntKind::Uint8),
+            items: Rc::new(Items { bytes: Some(bytes.into()), values: OnceCell::new() }),
+        }
     }
 
     /// A slice of a type. Each item must be of that type.
     pub fn of(element: Element, items: Vec<Value>) -> Self {
-        Self { element, items: Rc::new(items) }
+        let bytes = (element == Element::Int(IntKind::Uint8)).then(|| {
+            let byte = |item: &Value| match item {
+                Value::Int(byte, _) => u8::try_from(*byte).unwrap_or_default(),
+                _ => 0,
+            };
+            items.iter().map(byte).collect()
+        });
+        Self { element, items: Rc::new(Items { bytes, values: OnceCell::from(items) }) }
     }
 
     /// What the items are declared as.
@@ -150,30 +169,25 @@ impl List {
 
     /// The items.
     pub fn items(&self) -> &[Value] {
-        &self.items
+        self.items.values.get_or_init(|| {
+            let bytes = self.items.bytes.as_deref().unwrap_or_default();
+            bytes.iter().map(|byte| Value::Int(i64::from(*byte), IntKind::Uint8)).collect()
+        })
     }
 
     /// The bytes, of a `[]uint8`.
-    pub fn as_bytes(&self) -> Option<Vec<u8>> {
-        (self.element == Element::Int(IntKind::Uint8)).then(|| {
-            self.items
-                .iter()
-                .map(|item| match item {
-                    Value::Int(byte, _) => u8::try_from(*byte).unwrap_or_default(),
-                    _ => 0,
-                })
-                .collect()
-        })
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        self.items.bytes.as_deref()
     }
 
     /// The number of items.
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.as_bytes().map_or_else(|| self.items().len(), <[u8]>::len)
     }
 
     /// Whether it has no items.
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.len() == 0
     }
 
     /// The name of its type in Go.
@@ -182,13 +196,13 @@ impl List {
     }
 
     fn take(&mut self) -> Vec<Value> {
-        Rc::get_mut(&mut self.items).map(std::mem::take).unwrap_or_default()
+        Rc::get_mut(&mut self.items).and_then(|items| items.values.take()).unwrap_or_default()
     }
 }
 
 impl fmt::Debug for List {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.items.fmt(formatter)
+        self.items().fmt(formatter)
     }
 }
 
@@ -350,6 +364,11 @@ pub trait Object: fmt::Debug {
     /// A method: `None` if it does not exist. Methods are looked up before fields.
     fn method(&self, _name: &str, _arguments: &[Value]) -> Option<Result<Value, FunctionError>> {
         None
+    }
+
+    /// The types of a method's parameters: arguments are checked against them.
+    fn parameters(&self, _name: &str) -> &'static [Type] {
+        &[]
     }
 
     /// Whether a method exists.

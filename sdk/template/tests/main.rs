@@ -1,0 +1,5 @@
+//! Tests of templates as a whole.
+
+mod go;
+mod limits;
+mod support;
