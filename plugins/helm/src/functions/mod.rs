@@ -36,6 +36,7 @@ mod versions;
 mod words;
 
 pub use generated::{Certificate, Entropy, Environment};
+pub(crate) use urls::clean as clean_path;
 pub use values::display;
 
 /// What a function gives.

@@ -7,4 +7,5 @@ mod scalar;
 mod write;
 
 pub use read::{ReadError, documents, read};
+pub(crate) use read::value;
 pub use write::{write, write_pretty};
