@@ -7,6 +7,7 @@
 //! | [`functions`] | the functions of templates: Sprig's and Helm's |
 //! | [`schema`] | checking values against a schema |
 //! | [`render`] | the engine |
+//! | [`pipeline`] | from files and values to manifests |
 //! | [`manifest`] | documents and hooks in the order of their installation |
 
 pub mod chart;
@@ -14,6 +15,7 @@ pub mod functions;
 mod json;
 pub mod manifest;
 mod number;
+pub mod pipeline;
 pub mod render;
 pub mod schema;
 pub mod yaml;

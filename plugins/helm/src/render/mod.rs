@@ -156,8 +156,6 @@ fn collect(chart: &Chart, path: &str, values: &Value, (shared, root): (&Map, boo
         subcharts.insert(subchart.name(), Value::Map(inside));
     }
     dot.insert("Subcharts", Value::Map(subcharts));
-    let library =
-        chart.metadata.get("type").as_ref().and_then(Value::as_string).is_some_and(|text| *text == *"library");
     for template in &chart.templates {
         if chart.is_library() && !base_name(&template.name).starts_with('_') {
             continue;

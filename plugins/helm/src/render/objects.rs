@@ -106,7 +106,11 @@ impl Metadata {
             ("Version", "version", metadata.version.as_str().into()),
             ("Description", "description", metadata.description.as_str().into()),
             ("Keywords", "keywords", texts(&metadata.keywords)),
-            ("Maintainers", "maintainers", structures("*chart.Maintainer", metadata.maintainers.iter().map(maintainer))),
+            (
+                "Maintainers",
+                "maintainers",
+                structures("*chart.Maintainer", metadata.maintainers.iter().map(maintainer)),
+            ),
             ("Icon", "icon", metadata.icon.as_str().into()),
             ("APIVersion", "apiVersion", metadata.api_version.as_str().into()),
             ("Condition", "condition", metadata.condition.as_str().into()),
