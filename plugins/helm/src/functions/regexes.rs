@@ -5,9 +5,6 @@ use regex::Regex;
 
 use super::{Result, int, made, pattern, text};
 
-/// The most that a compiled expression may take.
-const PROGRAM_BYTES: usize = 1 << 20;
-
 pub(super) fn find(name: &str) -> Option<Function> {
     use Type::{Int, String};
     Some(match name {
@@ -46,7 +43,7 @@ fn compile(call: &mut Call<'_>, a: &[Value]) -> Result<Regex> {
     let source = text(a, 0);
     call.charge(source.len().saturating_mul(64))?;
     call.meter().step(text(a, 1).len() / 16)?;
-    pattern::compile(&source, PROGRAM_BYTES).map_err(|message| FunctionError::new(format!("error parsing regexp: {message}")))
+    pattern::compile_default(&source).map_err(|message| FunctionError::new(format!("error parsing regexp: {message}")))
 }
 
 /// As `compile`, with the error of `regexp.MustCompile`, which the functions without `must` use.

@@ -177,10 +177,8 @@ impl Url {
         } else if let Some(at) = host.rfind(':') {
             check_port(host.get(at..).unwrap_or_default())?;
         }
-        if let Some(bad) = host.chars().find(|c| matches!(c, ' ' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')) {
-            if bad != '"' && bad != '<' && bad != '>' {
-                return Err(format!("invalid character {:?} in host name", bad.to_string()));
-            }
+        if let Some(bad) = host.chars().find(|c| matches!(c, ' ' | '\\' | '^' | '`' | '{' | '|' | '}')) {
+            return Err(format!("invalid character {:?} in host name", bad.to_string()));
         }
         self.host = unescape(host).ok_or("invalid URL escape")?;
         Ok(())
@@ -263,7 +261,7 @@ fn escape(text: &str, kept: &[u8]) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) || kept.contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            crate::append(&mut out, format_args!("%{byte:02X}"));
         }
     }
     out

@@ -9,3 +9,6 @@ mod write;
 pub use read::{ReadError, documents, read};
 pub(crate) use read::value;
 pub use write::{write, write_pretty};
+
+#[cfg(test)]
+mod tests;
