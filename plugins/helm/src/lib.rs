@@ -20,9 +20,16 @@ pub mod render;
 pub mod schema;
 pub mod yaml;
 
+use std::fmt::{Arguments, Write as _};
+
 use chandler_template::IntKind;
 
 /// An integer as text: one of a type without a sign may be kept as its two's complement.
 fn integer(value: i64, kind: IntKind) -> String {
     if kind.is_signed() { value.to_string() } else { value.cast_unsigned().to_string() }
+}
+
+/// Appends a formatted text; that cannot fail.
+fn append(out: &mut String, text: Arguments<'_>) {
+    let _ = out.write_fmt(text);
 }

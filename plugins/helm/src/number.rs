@@ -34,7 +34,7 @@ pub(crate) fn general(value: f64) -> String {
         return text.to_owned();
     }
     let (negative, digits, exponent) = shortest(value);
-    if exponent < -4 || exponent >= LARGE { exponential(negative, &digits, exponent, 2) } else { plain(value) }
+    if (-4..LARGE).contains(&exponent) { plain(value) } else { exponential(negative, &digits, exponent, 2) }
 }
 
 /// `strconv.FormatFloat(value, 'f', -1, 64)`: never an exponent.

@@ -37,6 +37,7 @@ mod words;
 
 pub use generated::{Certificate, Entropy, Environment};
 pub(crate) use urls::clean as clean_path;
+pub(crate) use pattern::compile_default as compile_pattern;
 pub use values::display;
 
 /// What a function gives.

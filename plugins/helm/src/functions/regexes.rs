@@ -5,9 +5,6 @@ use regex::Regex;
 
 use super::{Result, int, made, pattern, text};
 
-/// The most that a compiled expression may take.
-const PROGRAM_BYTES: usize = 1 << 20;
-
 pub(super) fn find(name: &str) -> Option<Function> {
     use Type::{Int, String};
     Some(match name {
@@ -16,9 +13,7 @@ pub(super) fn find(name: &str) -> Option<Function> {
             Err(FunctionError::Message(_)) => Ok(Value::Bool(false)),
             Err(other) => Err(other),
         }),
-        "mustRegexMatch" => {
-            Function::new(&[String, String], |call, a| Ok(Value::Bool(compile(call, a)?.is_match(&text(a, 1)))))
-        }
+        "mustRegexMatch" => Function::new(&[String, String], |call, a| Ok(Value::Bool(compile(call, a)?.is_match(&text(a, 1))))),
         "regexFind" => Function::new(&[String, String], |call, a| first(call, a, true)),
         "mustRegexFind" => Function::new(&[String, String], |call, a| first(call, a, false)),
         "regexFindAll" => Function::new(&[String, String, Int], |call, a| all(call, a, true)),
@@ -26,9 +21,7 @@ pub(super) fn find(name: &str) -> Option<Function> {
         "regexReplaceAll" => Function::new(&[String, String, String], |call, a| replace(call, a, true, true)),
         "mustRegexReplaceAll" => Function::new(&[String, String, String], |call, a| replace(call, a, true, false)),
         "regexReplaceAllLiteral" => Function::new(&[String, String, String], |call, a| replace(call, a, false, true)),
-        "mustRegexReplaceAllLiteral" => {
-            Function::new(&[String, String, String], |call, a| replace(call, a, false, false))
-        }
+        "mustRegexReplaceAllLiteral" => Function::new(&[String, String, String], |call, a| replace(call, a, false, false)),
         "regexSplit" => Function::new(&[String, String, Int], |call, a| split(call, a, true)),
         "mustRegexSplit" => Function::new(&[String, String, Int], |call, a| split(call, a, false)),
         "regexQuoteMeta" => Function::new(&[String], |call, a| {
@@ -50,8 +43,7 @@ fn compile(call: &mut Call<'_>, a: &[Value]) -> Result<Regex> {
     let source = text(a, 0);
     call.charge(source.len().saturating_mul(64))?;
     call.meter().step(text(a, 1).len() / 16)?;
-    pattern::compile(&source, PROGRAM_BYTES)
-        .map_err(|message| FunctionError::new(format!("error parsing regexp: {message}")))
+    pattern::compile_default(&source).map_err(|message| FunctionError::new(format!("error parsing regexp: {message}")))
 }
 
 /// As `compile`, with the error of `regexp.MustCompile`, which the functions without `must` use.
@@ -178,3 +170,4 @@ fn split(call: &mut Call<'_>, a: &[Value], panics: bool) -> Result {
     call.charge(from.len() + parts.len() * 32)?;
     Ok(Value::strings(parts))
 }
+

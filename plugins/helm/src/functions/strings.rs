@@ -293,7 +293,7 @@ pub(super) fn quoted(text: &Str) -> String {
             }
         }
         for byte in chunk.invalid() {
-            out.push_str(&format!("\\x{byte:02x}"));
+            crate::append(&mut out, format_args!("\\x{byte:02x}"));
         }
     }
     out.push('"');

@@ -61,13 +61,13 @@ fn table(map: &Map, key: &[String], out: &mut String, depth: usize) -> Result<()
                 if path.len() == 1 {
                     line(out);
                 }
-                out.push_str(&format!("{}[{}]\n", indentation(&path), path.join(".")));
+                crate::append(out, format_args!("{}[{}]\n", indentation(&path), path.join(".")));
                 table(map, &path, out, depth + 1)?;
             }
             Value::List(list) if is_array_of_tables(value) => {
                 for item in list.items() {
                     line(out);
-                    out.push_str(&format!("{}[[{}]]\n", indentation(&path), path.join(".")));
+                    crate::append(out, format_args!("{}[[{}]]\n", indentation(&path), path.join(".")));
                     if let Value::Map(map) = item {
                         table(map, &path, out, depth + 1)?;
                     }
@@ -95,7 +95,7 @@ fn quoted(text: &str) -> String {
             '\t' => out.push_str("\\t"),
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
-            '\0'..='\u{1f}' | '\u{7f}' => out.push_str(&format!("\\u{:04x}", u32::from(character))),
+            '\0'..='\u{1f}' | '\u{7f}' => crate::append(&mut out, format_args!("\\u{:04x}", u32::from(character))),
             _ => out.push(character),
         }
     }

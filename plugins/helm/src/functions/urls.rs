@@ -22,8 +22,7 @@ pub(super) fn find(name: &str) -> Option<Function> {
         "isAbs" | "osIsAbs" => Function::new(&[String], |_, a| Ok(Value::Bool(text(a, 0).starts_with('/')))),
         "urlParse" => Function::new(&[String], |call, a| -> Result {
             call.charge(text(a, 0).len().saturating_mul(4))?;
-            let parsed =
-                Url::parse(&text(a, 0)).map_err(|error| FunctionError::new(format!("unable to parse url: {error}")))?;
+            let parsed = Url::parse(&text(a, 0)).map_err(|error| FunctionError::new(format!("unable to parse url: {error}")))?;
             let hostname = parsed.hostname().to_owned();
             Ok(Value::Map(
                 [
@@ -45,10 +44,7 @@ pub(super) fn find(name: &str) -> Option<Function> {
                 match map(a, 0).and_then(|map| map.get(key)) {
                     None => Ok(std::string::String::new()),
                     Some(Value::String(text)) => Ok(text.text().into_owned()),
-                    Some(other) => Err(FunctionError::new(format!(
-                        "unable to parse {key} key, must be of type string, but {} found",
-                        other.kind()
-                    ))),
+                    Some(other) => Err(FunctionError::new(format!("unable to parse {key} key, must be of type string, but {} found", other.kind()))),
                 }
             };
             let userinfo = part("userinfo")?;
@@ -181,12 +177,8 @@ impl Url {
         } else if let Some(at) = host.rfind(':') {
             check_port(host.get(at..).unwrap_or_default())?;
         }
-        if let Some(bad) =
-            host.chars().find(|c| matches!(c, ' ' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}'))
-        {
-            if bad != '"' && bad != '<' && bad != '>' {
-                return Err(format!("invalid character {:?} in host name", bad.to_string()));
-            }
+        if let Some(bad) = host.chars().find(|c| matches!(c, ' ' | '\\' | '^' | '`' | '{' | '|' | '}')) {
+            return Err(format!("invalid character {:?} in host name", bad.to_string()));
         }
         self.host = unescape(host).ok_or("invalid URL escape")?;
         Ok(())
@@ -269,7 +261,7 @@ fn escape(text: &str, kept: &[u8]) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) || kept.contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            crate::append(&mut out, format_args!("%{byte:02X}"));
         }
     }
     out

@@ -240,10 +240,7 @@ impl Emitter {
         let mut characters = text.chars().peekable();
         let mut first = true;
         while let Some(character) = characters.next() {
-            if marked
-                || !self.is_printable(character)
-                || is_break(character)
-                || matches!(character, '"' | '\\' | '\u{feff}')
+            if marked || !is_printable(character) || is_break(character) || matches!(character, '"' | '\\' | '\u{feff}')
             {
                 self.escape(character);
                 spaces = false;
@@ -333,16 +330,6 @@ impl Emitter {
         }
     }
 
-    fn is_printable(&self, character: char) -> bool {
-        match character {
-            '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' => true,
-            '\u{e000}'..='\u{ffff}' => !matches!(character, '\u{feff}' | '\u{fffe}' | '\u{ffff}'),
-            '\t' => false,
-            '\u{10000}'.. => self.dialect == Dialect::V3,
-            _ => false,
-        }
-    }
-
     fn analyze(&self, text: &str) -> Analysis {
         if text.is_empty() {
             return Analysis { multiline: false, plain: true, single: true, block: false };
@@ -366,7 +353,7 @@ impl Emitter {
             };
             if character == '\t' && self.dialect == Dialect::V3 {
                 tabs = true;
-            } else if !self.is_printable(character) {
+            } else if !is_printable(character) {
                 special = true;
             }
             if character == ' ' {
@@ -412,4 +399,13 @@ fn is_break(character: char) -> bool {
 
 fn is_blank_or_break(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\0') || is_break(character)
+}
+
+/// What go-yaml writes as itself; it does not know characters beyond the first plane.
+fn is_printable(character: char) -> bool {
+    match character {
+        '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' => true,
+        '\u{e000}'..='\u{ffff}' => !matches!(character, '\u{feff}' | '\u{fffe}' | '\u{ffff}'),
+        _ => false,
+    }
 }

@@ -9,3 +9,6 @@ mod write;
 pub(crate) use read::value;
 pub use read::{ReadError, documents, read};
 pub use write::{write, write_pretty};
+
+#[cfg(test)]
+mod tests;

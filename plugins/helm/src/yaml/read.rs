@@ -24,6 +24,52 @@ pub fn read(text: &str) -> Result<Value, ReadError> {
 
 /// All documents that are not empty.
 pub fn documents(text: &str) -> Result<Vec<Document>, ReadError> {
+    let documents = parse(text)?;
+    match stripped(text, documents.last()) {
+        Some(text) => parse(&text),
+        None => Ok(documents),
+    }
+}
+
+/// The text with a block scalar at its end that keeps no line feed: so Helm's reader takes it, if the text has none at its end.
+fn stripped(text: &str, last: Option<&Document>) -> Option<String> {
+    if text.ends_with('\n') || text.rsplit('\n').next().is_none_or(|line| line.trim().is_empty()) {
+        return None;
+    }
+    let mut leaf = &last?.root;
+    loop {
+        let inner = match &leaf.kind {
+            Kind::Mapping(mapping) => mapping.iter().map(|entry| &entry.value).max_by_key(|node| (node.line, node.column)),
+            Kind::Sequence(items) => items.iter().max_by_key(|node| (node.line, node.column)),
+            _ => None,
+        };
+        let Some(inner) = inner else { break };
+        leaf = inner;
+    }
+    let content = leaf.as_str()?.strip_suffix('\n')?;
+    let last_line = content.rsplit('\n').next()?;
+    if !text.ends_with(last_line) {
+        return None;
+    }
+    // The head of the block is in the line of its node, or in the one before it, and its text below.
+    let lines: Vec<&str> = text.split('\n').collect();
+    let line = usize::try_from(leaf.line).ok()?.checked_sub(1)?;
+    let is_head = |line: &usize| {
+        let head = lines.get(*line)?.split(" #").next()?.trim_end();
+        let mark = head.rfind(['|', '>'])?;
+        let rest = head.get(mark + 1..)?;
+        rest.chars().all(|c| matches!(c, '+' | '-' | '1'..='9')).then_some((*line, mark))
+    };
+    let (line, mark) = [line, line.checked_sub(1).unwrap_or(line)].iter().find_map(is_head)?;
+    let head = lines.get(line)?;
+    let (before, after) = head.split_at_checked(mark + 1)?;
+    let digits: String = after.chars().take_while(|c| matches!(c, '+' | '-' | '1'..='9')).filter(char::is_ascii_digit).collect();
+    let head = format!("{before}{digits}-");
+    let changed: Vec<&str> = lines.iter().enumerate().map(|(at, text)| if at == line { head.as_str() } else { *text }).collect();
+    Some(changed.join("\n"))
+}
+
+fn parse(text: &str) -> Result<Vec<Document>, ReadError> {
     let documents = chandler_yaml::parse(text.as_bytes(), &limits())
         .map_err(|error| ReadError { line: error.line, message: error.message })?;
     // Here Helm's reader lets the merged key win, which the rule for merge keys does not allow.

@@ -8,7 +8,7 @@ const REPETITIONS: u32 = 1000;
 /// A text is not a regular expression.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Invalid(String);
+pub(super) struct Invalid(String);
 
 impl Invalid {
     pub(crate) fn new(message: impl Into<String>) -> Self {
@@ -36,7 +36,7 @@ pub(crate) enum Escape {
 ///
 /// # Errors
 /// If Go refuses a pattern that `regex` would accept.
-pub fn translate(pattern: &str) -> Result<String, Invalid> {
+pub(super) fn translate(pattern: &str) -> Result<String, Invalid> {
     let mut text = Scanner::new(pattern);
     let mut to = String::with_capacity(pattern.len() + 16);
     while let Some(character) = text.next() {
