@@ -37,7 +37,6 @@ fn conditions_decide_before_tags_and_aliases_are_charts() {
         ("values.yaml", "tags: {t: false}\none: {on: true}\n"),
         ("charts/sub/Chart.yaml", "name: sub\nversion: 1.2.3\n"),
         ("charts/other/Chart.yaml", "name: other\nversion: 0.1.0\n"),
-        ("charts/README.md", ""),
     ]);
     process(&mut parsed, &Map::new()).unwrap();
     let names: Vec<_> = parsed.dependencies.iter().map(Chart::name).collect();
