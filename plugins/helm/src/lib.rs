@@ -6,6 +6,8 @@
 //! | [`yaml`], `json` | reading and writing values as Helm does |
 //! | [`functions`] | the functions of templates: Sprig's and Helm's |
 //! | [`schema`] | checking values against a schema |
+//! | [`render`] | the engine |
+//! | [`pipeline`] | from files and values to manifests |
 //! | [`manifest`] | documents and hooks in the order of their installation |
 
 pub mod chart;
@@ -13,6 +15,8 @@ pub mod functions;
 mod json;
 pub mod manifest;
 mod number;
+pub mod pipeline;
+pub mod render;
 pub mod schema;
 pub mod yaml;
 

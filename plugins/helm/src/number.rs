@@ -74,6 +74,9 @@ mod tests {
         ] {
             assert_eq!((general(value), json(value)), (text.to_owned(), Some(in_json.to_owned())));
         }
-        assert_eq!((general(f64::NAN), general(f64::NEG_INFINITY), json(f64::INFINITY)), ("NaN".into(), "-Inf".into(), None));
+        assert_eq!(
+            (general(f64::NAN), general(f64::NEG_INFINITY), json(f64::INFINITY)),
+            ("NaN".into(), "-Inf".into(), None)
+        );
     }
 }

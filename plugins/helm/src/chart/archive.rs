@@ -12,7 +12,10 @@ pub(super) fn files(bytes: &[u8], budget: &mut Budget) -> Result<Vec<File>, Stri
     let limit = budget.bytes_left();
     // The archive is as large as its files, plus their heads; a little more than is left must be refused.
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(8 << 20);
-    GzDecoder::new(bytes).take(most).read_to_end(&mut text).map_err(|error| format!("the archive cannot be read: {error}"))?;
+    GzDecoder::new(bytes)
+        .take(most)
+        .read_to_end(&mut text)
+        .map_err(|error| format!("the archive cannot be read: {error}"))?;
     let mut rest = text.as_slice();
     let mut files = Vec::new();
     let mut long_name: Option<String> = None;
@@ -20,7 +23,8 @@ pub(super) fn files(bytes: &[u8], budget: &mut Budget) -> Result<Vec<File>, Stri
         if head.iter().all(|byte| *byte == 0) {
             break;
         }
-        let size = number(head.get(124..136).unwrap_or_default()).ok_or("the size of a file in the archive is wrong")?;
+        let size =
+            number(head.get(124..136).unwrap_or_default()).ok_or("the size of a file in the archive is wrong")?;
         let (data, behind) = after.split_at_checked(size).ok_or("the archive ends within a file")?;
         rest = behind.get((512 - size % 512) % 512..).unwrap_or_default();
         let kind = head.get(156).copied().unwrap_or_default();

@@ -31,7 +31,9 @@ pub fn is_compatible(constraint: &str, version: &str) -> bool {
 fn enable(chart: &mut Chart, values: &Map, path: &str) -> Result<(), String> {
     let Some(mut declared) = chart.metadata.dependencies.clone() else { return Ok(()) };
     let present = std::mem::take(&mut chart.dependencies);
-    let fits = |chart: &Chart, name: &str, version: &str| chart.name() == name && is_compatible(version, &chart.metadata.version);
+    let fits = |chart: &Chart, name: &str, version: &str| {
+        chart.name() == name && is_compatible(version, &chart.metadata.version)
+    };
     // Subcharts that are not declared come first.
     let mut kept: Vec<Chart> = present
         .iter()
@@ -89,7 +91,9 @@ fn import(chart: &mut Chart) -> Result<(), String> {
     for subchart in &mut chart.dependencies {
         import(subchart)?;
     }
-    let Some(declared) = chart.metadata.dependencies.clone().filter(|declared| !declared.is_empty()) else { return Ok(()) };
+    let Some(declared) = chart.metadata.dependencies.clone().filter(|declared| !declared.is_empty()) else {
+        return Ok(());
+    };
     let coalesced = coalesce_keeping_nulls(chart, &Map::new())?;
     let imported = Map::new();
     for dependency in &declared {

@@ -116,11 +116,13 @@ fn chart(files: Vec<File>, budget: &mut Budget, depth: usize) -> Result<Chart, S
     };
     let mut subcharts: BTreeMap<String, Vec<File>> = BTreeMap::new();
     for file in files {
-        let first_version = |metadata: &Option<Metadata>| metadata.as_ref().is_some_and(|metadata| metadata.api_version == "v1");
+        let first_version =
+            |metadata: &Option<Metadata>| metadata.as_ref().is_some_and(|metadata| metadata.api_version == "v1");
         match file.name.as_str() {
             "Chart.yaml" | "Chart.lock" => {}
             "values.yaml" => {
-                chart.values = read_values(&file.text()).map_err(|error| format!("cannot load values.yaml: {error}"))?;
+                chart.values =
+                    read_values(&file.text()).map_err(|error| format!("cannot load values.yaml: {error}"))?;
             }
             "values.schema.json" => chart.schema = Some(file.data),
             "requirements.yaml" => {
@@ -161,8 +163,13 @@ fn chart(files: Vec<File>, budget: &mut Budget, depth: usize) -> Result<Chart, S
         if name.starts_with(['_', '.']) {
             continue;
         }
-        let loaded = subchart(&name, files, budget, depth, chart.name())
-            .map_err(|error| if error.starts_with("error unpacking subchart tar") { error } else { format!("error unpacking subchart {name} in {}: {error}", chart.name()) })?;
+        let loaded = subchart(&name, files, budget, depth, chart.name()).map_err(|error| {
+            if error.starts_with("error unpacking subchart tar") {
+                error
+            } else {
+                format!("error unpacking subchart {name} in {}: {error}", chart.name())
+            }
+        })?;
         chart.dependencies.push(loaded);
     }
     Ok(chart)
@@ -180,7 +187,9 @@ fn subchart(name: &str, files: Vec<File>, budget: &mut Budget, depth: usize, par
     // A file directly in `charts/` belongs to no chart.
     let inner = files
         .into_iter()
-        .filter_map(|file| file.name.split_once('/').map(|(_, inner)| inner.to_owned()).map(|name| File { name, data: file.data }))
+        .filter_map(|file| {
+            file.name.split_once('/').map(|(_, inner)| inner.to_owned()).map(|name| File { name, data: file.data })
+        })
         .collect();
     chart(inner, budget, depth + 1)
 }

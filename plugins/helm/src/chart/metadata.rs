@@ -293,7 +293,9 @@ fn dependency(node: &Node) -> Result<Dependency, String> {
             "condition" => read_text(&mut dependency.condition, value, "Dependency.condition")?,
             "alias" => read_text(&mut dependency.alias, value, "Dependency.alias")?,
             "tags" => dependency.tags = texts(value, "Dependency.tags")?,
-            "import-values" => dependency.imports = items(value, "Dependency.import-values")?.filter_map(import).collect(),
+            "import-values" => {
+                dependency.imports = items(value, "Dependency.import-values")?.filter_map(import).collect()
+            }
             _ => {}
         }
     }

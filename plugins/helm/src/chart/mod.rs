@@ -21,7 +21,7 @@ use std::rc::Rc;
 use chandler_template::Map;
 
 pub use ignore::matches as path_matches;
-pub use load::{LoadError, Limits, load, load_archive};
+pub use load::{Limits, LoadError, load, load_archive};
 pub use metadata::{Dependency, Import, Maintainer, Metadata};
 
 /// A file of a chart.

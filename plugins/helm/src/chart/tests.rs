@@ -45,7 +45,8 @@ fn conditions_decide_before_tags_and_aliases_are_charts() {
 
 #[test]
 fn values_are_imported_below_the_chart_s_own() {
-    let declared = "dependencies:\n- name: sub\n  version: 1.0.0\n  import-values: [data, {child: in.ner, parent: to.here}]\n";
+    let declared =
+        "dependencies:\n- name: sub\n  version: 1.0.0\n  import-values: [data, {child: in.ner, parent: to.here}]\n";
     let mut parsed = chart(&[
         ("Chart.yaml", &format!("{PARENT}{declared}")),
         ("values.yaml", "port: 1\n"),
@@ -65,8 +66,14 @@ fn wrong_charts_are_refused_with_helm_s_text() {
         (vec![("values.yaml", "")], "Chart.yaml file is missing"),
         (vec![("Chart.yaml", "name: a\n")], "validation: chart.metadata.version is required"),
         (vec![("Chart.yaml", "name: a\nversion: x\n")], "validation: chart.metadata.version \"x\" is invalid"),
-        (vec![("Chart.yaml", "name: [a]\n")], "cannot load Chart.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go struct field Metadata.name of type string"),
-        (vec![("Chart.yaml", PARENT), ("charts/a/x", "")], "error unpacking subchart a in parent: Chart.yaml file is missing"),
+        (
+            vec![("Chart.yaml", "name: [a]\n")],
+            "cannot load Chart.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go struct field Metadata.name of type string",
+        ),
+        (
+            vec![("Chart.yaml", PARENT), ("charts/a/x", "")],
+            "error unpacking subchart a in parent: Chart.yaml file is missing",
+        ),
     ] {
         let files = files.into_iter().map(|(name, text)| File::new(name, text.as_bytes())).collect();
         assert_eq!(load(files, Limits::default()).unwrap_err().to_string(), text);

@@ -21,16 +21,18 @@ pub(super) fn find(name: &str) -> Option<Function> {
             Function::new(&[String, Any, String], |call, a| in_zone(call, &text(a, 0), &any(a, 1), &text(a, 2)))
         }
         "htmlDate" => Function::new(&[Any], |call, a| in_zone(call, "2006-01-02", &any(a, 0), "Local")),
-        "htmlDateInZone" => Function::new(&[Any, String], |call, a| in_zone(call, "2006-01-02", &any(a, 0), &text(a, 1))),
+        "htmlDateInZone" => {
+            Function::new(&[Any, String], |call, a| in_zone(call, "2006-01-02", &any(a, 0), &text(a, 1)))
+        }
         "toDate" => Function::new(&[String, String], |_, a| {
             Ok(value(time::parse(&text(a, 0), &text(a, 1)).unwrap_or_else(|_| Time::utc(YEAR_ONE))))
         }),
         "mustToDate" => Function::new(&[String, String], |_, a| {
             time::parse(&text(a, 0), &text(a, 1)).map(value).map_err(FunctionError::new)
         }),
-        "dateModify" | "date_modify" => Function::new(&[String, TIME], |_, a| {
-            Ok(modified(&text(a, 0), &any(a, 1)).unwrap_or_else(|| any(a, 1)))
-        }),
+        "dateModify" | "date_modify" => {
+            Function::new(&[String, TIME], |_, a| Ok(modified(&text(a, 0), &any(a, 1)).unwrap_or_else(|| any(a, 1))))
+        }
         "mustDateModify" | "must_date_modify" => Function::new(&[String, TIME], |_, a| {
             modified(&text(a, 0), &any(a, 1))
                 .ok_or_else(|| FunctionError::new(format!("time: invalid duration {:?}", text(a, 0))))

@@ -12,7 +12,9 @@ pub(super) fn find(name: &str) -> Option<Function> {
     Some(match name {
         "toYaml" => Function::new(&[Any], |call, a| or_nothing(call, yaml::write(&any(a, 0)).map(trimmed))),
         "mustToYaml" => Function::new(&[Any], |call, a| must(call, yaml::write(&any(a, 0)).map(trimmed))),
-        "toYamlPretty" => Function::new(&[Any], |call, a| or_nothing(call, yaml::write_pretty(&any(a, 0)).map(trimmed))),
+        "toYamlPretty" => {
+            Function::new(&[Any], |call, a| or_nothing(call, yaml::write_pretty(&any(a, 0)).map(trimmed)))
+        }
         "fromYaml" => Function::new(&[String], |call, a| {
             call.charge(bytes(a, 0).len().saturating_mul(4))?;
             let read = yaml::read(&text(a, 0)).map_err(|error| error.to_string());
@@ -27,7 +29,9 @@ pub(super) fn find(name: &str) -> Option<Function> {
         "mustToJson" => Function::new(&[Any], |call, a| must(call, json::write(&any(a, 0), None, true))),
         "toPrettyJson" => Function::new(&[Any], |call, a| or_nothing(call, json::write(&any(a, 0), Some("  "), true))),
         "mustToPrettyJson" => Function::new(&[Any], |call, a| must(call, json::write(&any(a, 0), Some("  "), true))),
-        "toRawJson" | "mustToRawJson" => Function::new(&[Any], |call, a| must(call, json::write(&any(a, 0), None, false))),
+        "toRawJson" | "mustToRawJson" => {
+            Function::new(&[Any], |call, a| must(call, json::write(&any(a, 0), None, false)))
+        }
         "fromJson" => Function::new(&[String], |call, a| {
             call.charge(bytes(a, 0).len().saturating_mul(4))?;
             Ok(object(json::read(&text(a, 0)).and_then(|value| is_map(value, false))))

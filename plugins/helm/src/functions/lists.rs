@@ -20,9 +20,9 @@ pub(super) fn find(name: &str) -> Option<Function> {
         }),
         "concat" => Function::variadic(&[], Any, concat),
         "chunk" | "mustChunk" => Function::new(&[Int, Any], chunk),
-        "first" | "mustFirst" => {
-            Function::new(&[Any], |_, a| Ok(of(a, "Cannot find first on type {}")?.into_iter().next().unwrap_or_default()))
-        }
+        "first" | "mustFirst" => Function::new(&[Any], |_, a| {
+            Ok(of(a, "Cannot find first on type {}")?.into_iter().next().unwrap_or_default())
+        }),
         "last" | "mustLast" => {
             Function::new(&[Any], |_, a| Ok(of(a, "Cannot find last on type {}")?.pop().unwrap_or_default()))
         }
@@ -138,7 +138,8 @@ fn slice(call: &mut Call<'_>, a: &[Value]) -> Result {
     if list.is_empty() {
         return Ok(Value::Nil);
     }
-    let bound = |at: usize, default: usize| a.get(at).map_or(Some(default), |value| usize::try_from(integer(value)).ok());
+    let bound =
+        |at: usize, default: usize| a.get(at).map_or(Some(default), |value| usize::try_from(integer(value)).ok());
     let range = bound(1, 0).zip(bound(2, list.len()));
     let Some(part) = range.and_then(|(start, end)| list.get(start..end)) else {
         return error("reflect.Value.Slice: slice index out of bounds");

@@ -31,7 +31,9 @@ pub(super) fn find(name: &str) -> Option<Function> {
             }
             Ok(any(a, 0))
         }),
-        "hasKey" => Function::new(&[Dict, String], |_, a| Ok(Value::Bool(map(a, 0).is_some_and(|map| map.has(&text(a, 1)))))),
+        "hasKey" => {
+            Function::new(&[Dict, String], |_, a| Ok(Value::Bool(map(a, 0).is_some_and(|map| map.has(&text(a, 1))))))
+        }
         "pluck" => Function::variadic(&[String], Dict, |call, a| {
             call.charge(a.len() * 32)?;
             let key = text(a, 0);
@@ -107,7 +109,9 @@ fn merge(call: &mut Call<'_>, to: &Map, from: &Map, overwrite: bool, depth: usiz
         let own = to.get(&key);
         match (&own, &value) {
             (_, Value::Nil) if !overwrite => {}
-            (Some(Value::Map(own)), Value::Map(value)) if !own.is_empty() => merge(call, own, value, overwrite, depth + 1)?,
+            (Some(Value::Map(own)), Value::Map(value)) if !own.is_empty() => {
+                merge(call, own, value, overwrite, depth + 1)?
+            }
             (Some(own), _) if !overwrite && !values::is_empty(own) => {}
             _ => {
                 to.insert(key, value);

@@ -19,7 +19,9 @@ pub(super) fn find(name: &str) -> Option<Function> {
             Ok(Value::int64(a.iter().fold(0, |sum: i64, value| sum.wrapping_add(integer(value)))))
         }),
         "add1" => Function::new(&[Any], |_, a| Ok(Value::int64(integer(&any(a, 0)).wrapping_add(1)))),
-        "sub" => Function::new(&[Any, Any], |_, a| Ok(Value::int64(integer(&any(a, 0)).wrapping_sub(integer(&any(a, 1)))))),
+        "sub" => {
+            Function::new(&[Any, Any], |_, a| Ok(Value::int64(integer(&any(a, 0)).wrapping_sub(integer(&any(a, 1))))))
+        }
         "mul" => Function::variadic(&[Any], Any, |_, a| {
             Ok(Value::int64(a.iter().fold(1, |product: i64, value| product.wrapping_mul(integer(value)))))
         }),
@@ -31,17 +33,21 @@ pub(super) fn find(name: &str) -> Option<Function> {
             (_, 0) => error("runtime error: integer divide by zero"),
             (one, other) => Ok(Value::int64(one.wrapping_rem(other))),
         }),
-        "max" | "biggest" => Function::variadic(&[Any], Any, |_, a| {
-            Ok(Value::int64(a.iter().map(integer).max().unwrap_or_default()))
-        }),
-        "min" => Function::variadic(&[Any], Any, |_, a| Ok(Value::int64(a.iter().map(integer).min().unwrap_or_default()))),
+        "max" | "biggest" => {
+            Function::variadic(&[Any], Any, |_, a| Ok(Value::int64(a.iter().map(integer).max().unwrap_or_default())))
+        }
+        "min" => {
+            Function::variadic(&[Any], Any, |_, a| Ok(Value::int64(a.iter().map(integer).min().unwrap_or_default())))
+        }
         "maxf" => Function::variadic(&[Any], Any, |_, a| {
             Ok(Value::Float(a.iter().map(float).reduce(f64::max).unwrap_or_default()))
         }),
         "minf" => Function::variadic(&[Any], Any, |_, a| {
             Ok(Value::Float(a.iter().map(float).reduce(f64::min).unwrap_or_default()))
         }),
-        "addf" => Function::variadic(&[], Any, |_, a| decimal(Value::Float(0.0), a, Decimal::add, |one, other| one + other)),
+        "addf" => {
+            Function::variadic(&[], Any, |_, a| decimal(Value::Float(0.0), a, Decimal::add, |one, other| one + other))
+        }
         "add1f" => Function::new(&[Any], |_, a| decimal(Value::Float(1.0), a, Decimal::add, |one, other| one + other)),
         "subf" => Function::variadic(&[Any], Any, |_, a| {
             decimal(any(a, 0), a.get(1..).unwrap_or_default(), Decimal::sub, |one, other| one - other)
@@ -120,7 +126,11 @@ fn parse_integer(text: &str) -> Option<i64> {
     };
     // Underscores may stand between digits and behind the prefix.
     let prefixed = radix != 10;
-    if digits.ends_with('_') || digits.contains("__") || (digits.starts_with('_') && !prefixed) || digits.starts_with(['+', '-']) {
+    if digits.ends_with('_')
+        || digits.contains("__")
+        || (digits.starts_with('_') && !prefixed)
+        || digits.starts_with(['+', '-'])
+    {
         return None;
     }
     let magnitude = u64::from_str_radix(&digits.replace('_', ""), radix).ok()?;
@@ -237,7 +247,10 @@ impl Decimal {
         let (mantissa, exponent) = text.split_once('e')?;
         let decimals = mantissa.split_once('.').map_or(0, |(_, part)| part.len());
         let exponent: i32 = exponent.parse().ok()?;
-        Some(Self { digits: mantissa.replace('.', "").parse().ok()?, exponent: exponent - i32::try_from(decimals).ok()? })
+        Some(Self {
+            digits: mantissa.replace('.', "").parse().ok()?,
+            exponent: exponent - i32::try_from(decimals).ok()?,
+        })
     }
 
     fn value(self) -> f64 {
@@ -286,9 +299,9 @@ fn decimal(
     exact: fn(Decimal, Decimal) -> Option<Decimal>,
     close: fn(f64, f64) -> f64,
 ) -> Result {
-    let sum = others.iter().try_fold(Decimal::of(float(&first)), |sum, value| {
-        exact(sum?, Decimal::of(float(value))?).map(Some)
-    });
+    let sum = others
+        .iter()
+        .try_fold(Decimal::of(float(&first)), |sum, value| exact(sum?, Decimal::of(float(value))?).map(Some));
     if let Some(Some(sum)) = sum {
         return Ok(Value::Float(sum.value()));
     }

@@ -35,11 +35,14 @@ pub(super) fn find(name: &str) -> Option<Function> {
             let kept: std::string::String = text(a, 0).chars().filter(|c| !c.is_whitespace()).collect();
             made(call, kept)
         }),
-        "contains" => Function::new(&[String, String], |_, a| Ok(Value::Bool(find_bytes(bytes(a, 1), bytes(a, 0)).is_some()))),
+        "contains" => {
+            Function::new(&[String, String], |_, a| Ok(Value::Bool(find_bytes(bytes(a, 1), bytes(a, 0)).is_some())))
+        }
         "hasPrefix" => Function::new(&[String, String], |_, a| Ok(Value::Bool(bytes(a, 1).starts_with(bytes(a, 0))))),
         "hasSuffix" => Function::new(&[String, String], |_, a| Ok(Value::Bool(bytes(a, 1).ends_with(bytes(a, 0))))),
         "quote" => Function::variadic(&[], Any, |call, a| {
-            let quoted: Vec<_> = a.iter().filter(|value| !value.is_nil()).map(|value| quoted(&display(value))).collect();
+            let quoted: Vec<_> =
+                a.iter().filter(|value| !value.is_nil()).map(|value| quoted(&display(value))).collect();
             made(call, quoted.join(" "))
         }),
         "squote" => Function::variadic(&[], Any, |call, a| {
@@ -119,14 +122,21 @@ pub(super) fn lower(character: char) -> char {
     let mut lower = character.to_lowercase();
     match (lower.next(), lower.next()) {
         (Some(one), None) => one,
-        _ => if character == 'İ' { 'i' } else { character },
+        _ => {
+            if character == 'İ' {
+                'i'
+            } else {
+                character
+            }
+        }
     }
 }
 
 fn trunc(call: &mut Call<'_>, a: &[Value]) -> Result {
     let (count, from) = (int(a, 0), bytes(a, 1));
     let size = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
-    let kept = if count < 0 { from.len().checked_sub(size).and_then(|start| from.get(start..)) } else { from.get(..size) };
+    let kept =
+        if count < 0 { from.len().checked_sub(size).and_then(|start| from.get(start..)) } else { from.get(..size) };
     match (kept, a.get(1)) {
         (Some(kept), _) if kept.len() < from.len() => made(call, kept),
         (_, Some(whole)) => Ok(whole.clone()),
@@ -147,7 +157,9 @@ fn substr(call: &mut Call<'_>, a: &[Value]) -> Result {
     let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
     match range.and_then(|(start, end)| from.get(start..end)) {
         Some(part) => made(call, part),
-        None if end < 0 || end > length => error(format!("runtime error: slice bounds out of range [:{end}] with length {length}")),
+        None if end < 0 || end > length => {
+            error(format!("runtime error: slice bounds out of range [:{end}] with length {length}"))
+        }
         None => error(format!("runtime error: slice bounds out of range [{start}:{end}]")),
     }
 }

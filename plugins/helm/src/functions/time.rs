@@ -30,7 +30,18 @@ struct Civil {
 }
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
@@ -64,9 +75,14 @@ impl Time {
         Self { offset, zone: zone.to_owned(), ..self.clone() }
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the parts of a time are small and positive")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the parts of a time are small and positive"
+    )]
     fn civil(&self) -> Civil {
-        let local = self.seconds.saturating_add(i64::from(self.offset)).clamp(-200_000_000_000_000, 200_000_000_000_000);
+        let local =
+            self.seconds.saturating_add(i64::from(self.offset)).clamp(-200_000_000_000_000, 200_000_000_000_000);
         let (day, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
         let shifted = day + 719_468;
         let era = shifted.div_euclid(146_097);
@@ -163,8 +179,40 @@ impl Time {
 
 /// The parts of layouts; a longer one is found before its beginning.
 const TOKENS: [&str; 34] = [
-    "January", "Jan", "Monday", "Mon", "MST", "2006", "_2006", "__2", "_2", "002", "01", "02", "03", "04", "05", "06", "15", "1", "2", "3",
-    "4", "5", "PM", "pm", "-07:00:00", "-070000", "-07:00", "-0700", "-07", "Z07:00:00", "Z070000", "Z07:00", "Z0700", "Z07",
+    "January",
+    "Jan",
+    "Monday",
+    "Mon",
+    "MST",
+    "2006",
+    "_2006",
+    "__2",
+    "_2",
+    "002",
+    "01",
+    "02",
+    "03",
+    "04",
+    "05",
+    "06",
+    "15",
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "PM",
+    "pm",
+    "-07:00:00",
+    "-070000",
+    "-07:00",
+    "-0700",
+    "-07",
+    "Z07:00:00",
+    "Z070000",
+    "Z07:00",
+    "Z0700",
+    "Z07",
 ];
 
 /// The next part of a layout, with what is before and behind it.
@@ -206,11 +254,19 @@ fn quoted(text: &str) -> String {
 /// The text of Go's error.
 pub fn parse(layout: &str, text: &str) -> Result<Time, String> {
     let error = |element: &str, value: &str| {
-        format!("parsing time {} as {}: cannot parse {} as {}", quoted(text), quoted(layout), quoted(value), quoted(element))
+        format!(
+            "parsing time {} as {}: cannot parse {} as {}",
+            quoted(text),
+            quoted(layout),
+            quoted(value),
+            quoted(element)
+        )
     };
     let range = |what: &str| format!("parsing time {}: {what} out of range", quoted(text));
-    let (mut year, mut month, mut day, mut hour, mut minute, mut second, mut nanos) = (0_i64, 1_u32, 1_u32, 0, 0, 0, 0_u32);
-    let (mut yearday, mut pm, mut offset, mut zone): (Option<u32>, Option<bool>, i32, String) = (None, None, 0, "UTC".to_owned());
+    let (mut year, mut month, mut day, mut hour, mut minute, mut second, mut nanos) =
+        (0_i64, 1_u32, 1_u32, 0, 0, 0, 0_u32);
+    let (mut yearday, mut pm, mut offset, mut zone): (Option<u32>, Option<bool>, i32, String) =
+        (None, None, 0, "UTC".to_owned());
     let (mut layout_rest, mut rest) = (layout, text);
     loop {
         let (before, token, after) = next(layout_rest).unwrap_or((layout_rest, "", ""));
@@ -254,7 +310,8 @@ pub fn parse(layout: &str, text: &str) -> Result<Time, String> {
             "05" | "5" => {
                 second = number(if token == "05" { 2 } else { 1 }, 2).ok_or_else(fail)?;
                 // A fraction may follow, also when the layout has none.
-                let fraction_follows = after.starts_with(['.', ',']) && after.get(1..).is_some_and(|rest| rest.starts_with(['0', '9']));
+                let fraction_follows =
+                    after.starts_with(['.', ',']) && after.get(1..).is_some_and(|rest| rest.starts_with(['0', '9']));
                 if !fraction_follows && rest.starts_with(['.', ',']) {
                     let (value, behind) = fraction(rest);
                     if rest.len() - behind.len() > 1 {
@@ -406,7 +463,9 @@ impl Object for Time {
             ("Format", [Value::String(layout)]) => Value::from(self.format(&layout.text())),
             ("String", []) => Value::from(self.string().unwrap_or_default()),
             ("Unix", []) => Value::int64(self.seconds),
-            ("UnixNano", []) => Value::int64(self.seconds.wrapping_mul(1_000_000_000).wrapping_add(i64::from(self.nanos))),
+            ("UnixNano", []) => {
+                Value::int64(self.seconds.wrapping_mul(1_000_000_000).wrapping_add(i64::from(self.nanos)))
+            }
             ("Year", []) => Value::int(civil.year),
             ("Day", []) => Value::int(i64::from(civil.day)),
             ("Hour", []) => Value::int(i64::from(civil.hour)),
@@ -422,7 +481,18 @@ impl Object for Time {
     fn has_method(&self, name: &str) -> bool {
         matches!(
             name,
-            "Format" | "String" | "Unix" | "UnixNano" | "Year" | "Day" | "Hour" | "Minute" | "Second" | "YearDay" | "UTC" | "IsZero"
+            "Format"
+                | "String"
+                | "Unix"
+                | "UnixNano"
+                | "Year"
+                | "Day"
+                | "Hour"
+                | "Minute"
+                | "Second"
+                | "YearDay"
+                | "UTC"
+                | "IsZero"
         )
     }
 
@@ -541,10 +611,19 @@ mod tests {
 
     #[test]
     fn wrong_times_are_refused() {
-        for (layout, text) in [("2006-01-02", "2024-02-30"), ("2006-01-02", "2024-2-3"), ("15:04", "25:00"), ("2006-01-02", "x"), ("2006", "20245")] {
+        for (layout, text) in [
+            ("2006-01-02", "2024-02-30"),
+            ("2006-01-02", "2024-2-3"),
+            ("15:04", "25:00"),
+            ("2006-01-02", "x"),
+            ("2006", "20245"),
+        ] {
             assert!(parse(layout, text).is_err(), "{text}");
         }
-        assert_eq!(parse("2006-01-02", "x").unwrap_err(), r#"parsing time "x" as "2006-01-02": cannot parse "x" as "2006""#);
+        assert_eq!(
+            parse("2006-01-02", "x").unwrap_err(),
+            r#"parsing time "x" as "2006-01-02": cannot parse "x" as "2006""#
+        );
     }
 
     #[test]

@@ -67,7 +67,9 @@ pub(super) fn equal(one: &Value, other: &Value, depth: usize) -> bool {
             one.is(other)
                 || (one.type_name() == other.type_name() && one.len() == other.len() && {
                     let pairs = one.entries().into_iter().zip(other.entries());
-                    pairs.into_iter().all(|((key, one), (other_key, other))| key == other_key && equal(&one, &other, depth + 1))
+                    pairs
+                        .into_iter()
+                        .all(|((key, one), (other_key, other))| key == other_key && equal(&one, &other, depth + 1))
                 })
         }
         (Value::Object(one), Value::Object(other)) => {
@@ -161,4 +163,3 @@ fn print(value: &Value, out: &mut Vec<u8>, depth: usize) {
         },
     }
 }
-

@@ -34,10 +34,13 @@ impl Version {
             if !text.bytes().all(|byte| byte.is_ascii_digit()) {
                 return Err(INVALID.to_owned());
             }
-            text.parse().map_err(|_| format!("error parsing version segment: strconv.ParseUint: parsing {text:?}: value out of range"))
+            text.parse().map_err(|_| {
+                format!("error parsing version segment: strconv.ParseUint: parsing {text:?}: value out of range")
+            })
         };
         let (major, minor, patch) = (number(parts.major)?, number(parts.minor)?, number(parts.patch)?);
-        let zero = |part: &str| part.len() > 1 && part.starts_with('0') && part.bytes().all(|byte| byte.is_ascii_digit());
+        let zero =
+            |part: &str| part.len() > 1 && part.starts_with('0') && part.bytes().all(|byte| byte.is_ascii_digit());
         if parts.prerelease.split('.').any(zero) {
             return Err("version segment starts with 0".to_owned());
         }
@@ -211,7 +214,8 @@ impl Constraint {
             return Err(format!("the constraint has more than {MOST_BYTES} bytes"));
         }
         let rewritten = rewrite_ranges(text);
-        let alternatives = rewritten.split("||").map(|part| group(part).ok_or_else(|| format!("improper constraint: {part}")));
+        let alternatives =
+            rewritten.split("||").map(|part| group(part).ok_or_else(|| format!("improper constraint: {part}")));
         Ok(Self { alternatives: alternatives.collect::<Result<_, _>>()? })
     }
 

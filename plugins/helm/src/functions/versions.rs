@@ -46,7 +46,14 @@ impl Object for Version {
     fn method(&self, name: &str, arguments: &[Value]) -> Option<std::result::Result<Value, FunctionError>> {
         let other = arguments.first().and_then(Value::as_object::<Self>);
         let raised = |major, minor, patch| {
-            let version = Self { major, minor, patch, prerelease: String::new(), metadata: String::new(), original: String::new() };
+            let version = Self {
+                major,
+                minor,
+                patch,
+                prerelease: String::new(),
+                metadata: String::new(),
+                original: String::new(),
+            };
             // In Go this is a value, not a pointer; it prints alike.
             let original = if self.original.starts_with('v') { format!("v{version}") } else { version.to_string() };
             Value::Object(Rc::new(Self { original, ..version }))
@@ -80,8 +87,22 @@ impl Object for Version {
     fn has_method(&self, name: &str) -> bool {
         matches!(
             name,
-            "Major" | "Minor" | "Patch" | "Prerelease" | "Metadata" | "Original" | "String" | "IncMajor" | "IncMinor" | "IncPatch"
-                | "Compare" | "Equal" | "GreaterThan" | "LessThan" | "GreaterThanEqual" | "LessThanEqual"
+            "Major"
+                | "Minor"
+                | "Patch"
+                | "Prerelease"
+                | "Metadata"
+                | "Original"
+                | "String"
+                | "IncMajor"
+                | "IncMinor"
+                | "IncPatch"
+                | "Compare"
+                | "Equal"
+                | "GreaterThan"
+                | "LessThan"
+                | "GreaterThanEqual"
+                | "LessThanEqual"
         )
     }
 
@@ -97,4 +118,3 @@ impl Object for Version {
         self
     }
 }
-

@@ -21,7 +21,8 @@ pub(super) fn find(name: &str) -> Option<Function> {
             made(call, each_word(&text, |c, _| if c.is_uppercase() { lower(c) } else { upper(c) }))
         }),
         "initials" => Function::new(&[String], |call, a| {
-            let initials: std::string::String = text(a, 0).split_whitespace().filter_map(|word| word.chars().next()).collect();
+            let initials: std::string::String =
+                text(a, 0).split_whitespace().filter_map(|word| word.chars().next()).collect();
             made(call, initials)
         }),
         "snakecase" => Function::new(&[String], |call, a| made(call, separated(&text(a, 0), '_'))),
@@ -37,7 +38,9 @@ pub(super) fn find(name: &str) -> Option<Function> {
             made(call, if keep { from.into_owned() } else { abbreviate(&from, left, right) })
         }),
         "wrap" => Function::new(&[Int, String], |call, a| wrap(call, int(a, 0), &text(a, 1), "\n", false)),
-        "wrapWith" => Function::new(&[Int, String, String], |call, a| wrap(call, int(a, 0), &text(a, 2), &text(a, 1), true)),
+        "wrapWith" => {
+            Function::new(&[Int, String, String], |call, a| wrap(call, int(a, 0), &text(a, 2), &text(a, 1), true))
+        }
         _ => return None,
     })
 }

@@ -71,7 +71,15 @@ pub struct DocumentError {
 
 /// The events that hooks can be for.
 const EVENTS: [&str; 10] = [
-    "pre-install", "post-install", "pre-delete", "post-delete", "pre-upgrade", "post-upgrade", "pre-rollback", "post-rollback", "test",
+    "pre-install",
+    "post-install",
+    "pre-delete",
+    "post-delete",
+    "pre-upgrade",
+    "post-upgrade",
+    "pre-rollback",
+    "post-rollback",
+    "test",
     "test-success",
 ];
 
@@ -114,7 +122,8 @@ pub fn split(text: &str) -> Vec<(u32, &str)> {
         let found = if search == 0 && trimmed.starts_with("---") {
             Some(0)
         } else {
-            memchr::memmem::find(trimmed.as_bytes().get(search..).unwrap_or_default(), b"\n---").map(|at| search + at + 1)
+            memchr::memmem::find(trimmed.as_bytes().get(search..).unwrap_or_default(), b"\n---")
+                .map(|at| search + at + 1)
         };
         let end = found.unwrap_or(trimmed.len());
         let part = trimmed.get(begin..end).unwrap_or_default();
@@ -193,12 +202,19 @@ impl Head {
                 }
                 "kind" => head.kind = text(value, "SimpleHead.kind")?,
                 "metadata" if !value.is_null() => {
-                    for (key, value) in entries(value, "Go struct field SimpleHead.metadata of type struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }")? {
+                    for (key, value) in entries(
+                        value,
+                        "Go struct field SimpleHead.metadata of type struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }",
+                    )? {
                         match key {
                             "name" => head.name = text(value, "SimpleHead.metadata.name")?,
                             "annotations" if !value.is_null() => {
-                                for (key, value) in entries(value, "Go struct field SimpleHead.metadata.annotations of type map[string]string")? {
-                                    head.annotations.push((key.to_owned(), text(value, "SimpleHead.metadata.annotations")?));
+                                for (key, value) in entries(
+                                    value,
+                                    "Go struct field SimpleHead.metadata.annotations of type map[string]string",
+                                )? {
+                                    head.annotations
+                                        .push((key.to_owned(), text(value, "SimpleHead.metadata.annotations")?));
                                 }
                             }
                             _ => {}
@@ -300,8 +316,20 @@ mod tests {
     fn what_is_no_object_is_refused_with_its_place() {
         for (text, line, message) in [
             ("a: 1\n---\nb: 2\nc: [1\nd: 3\n", Some(5), None),
-            ("just text", None, Some("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type releaseutil.SimpleHead")),
-            ("kind: [a]", None, Some("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go struct field SimpleHead.kind of type string")),
+            (
+                "just text",
+                None,
+                Some(
+                    "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type releaseutil.SimpleHead",
+                ),
+            ),
+            (
+                "kind: [a]",
+                None,
+                Some(
+                    "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go struct field SimpleHead.kind of type string",
+                ),
+            ),
         ] {
             let error = rendered(&[("c/templates/a.yaml", text)]).unwrap_err();
             assert_eq!(error.line.is_some(), line.is_some(), "{error}");

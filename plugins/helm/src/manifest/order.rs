@@ -47,7 +47,9 @@ pub(super) fn by_kind<T>(mut items: Vec<T>, kind: impl Fn(&T) -> &str) -> Vec<T>
     let place = |kind: &str| KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len());
     items.sort_by(|one, other| {
         let (one, other) = (kind(one), kind(other));
-        place(one).cmp(&place(other)).then_with(|| if place(one) == KINDS.len() { one.cmp(other) } else { std::cmp::Ordering::Equal })
+        place(one)
+            .cmp(&place(other))
+            .then_with(|| if place(one) == KINDS.len() { one.cmp(other) } else { std::cmp::Ordering::Equal })
     });
     items
 }

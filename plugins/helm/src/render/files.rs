@@ -70,10 +70,13 @@ impl Object for Files {
                     Value::strings(text.strip_suffix('\n').unwrap_or(&text).split('\n'))
                 }
             }
-            "AsConfig" if self.0.is_empty() => Value::from(""),
-            "AsSecrets" if self.0.is_empty() => Value::from(""),
+            "AsConfig" | "AsSecrets" if self.0.is_empty() => Value::from(""),
             "AsConfig" => Self::yaml(&self.by_base_name(|data| Value::String(data.clone()))),
-            "AsSecrets" => Self::yaml(&self.by_base_name(|data| Value::from(base64::engine::general_purpose::STANDARD.encode(data.as_bytes())))),
+            "AsSecrets" => {
+                Self::yaml(&self.by_base_name(|data| {
+                    Value::from(base64::engine::general_purpose::STANDARD.encode(data.as_bytes()))
+                }))
+            }
             _ => return None,
         }))
     }

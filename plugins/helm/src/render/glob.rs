@@ -14,7 +14,10 @@ enum Part {
     /// `**`.
     Any,
     /// `[abc]`, `[a-z]`, `[!a]`.
-    Class { not: bool, ranges: Vec<(char, char)> },
+    Class {
+        not: bool,
+        ranges: Vec<(char, char)>,
+    },
     /// `{a,b}`.
     Either(Vec<Vec<Part>>),
 }
@@ -101,10 +104,16 @@ fn matches(parts: &[&[Part]], path: &[char], steps: &mut usize) -> bool {
         Part::Char(char) => path.split_first().is_some_and(|(next, path)| next == char && matches(&after, path, steps)),
         Part::One => path.split_first().is_some_and(|(next, path)| *next != '/' && matches(&after, path, steps)),
         Part::Class { not, ranges } => path.split_first().is_some_and(|(next, path)| {
-            ranges.iter().any(|(from, to)| (from..=to).contains(&next)) != *not && *next != '/' && matches(&after, path, steps)
+            ranges.iter().any(|(from, to)| (from..=to).contains(&next)) != *not
+                && *next != '/'
+                && matches(&after, path, steps)
         }),
         Part::Some | Part::Any => {
-            let most = if *part == Part::Any { path.len() } else { path.iter().position(|char| *char == '/').unwrap_or(path.len()) };
+            let most = if *part == Part::Any {
+                path.len()
+            } else {
+                path.iter().position(|char| *char == '/').unwrap_or(path.len())
+            };
             (0..=most).any(|length| path.get(length..).is_some_and(|path| matches(&after, path, steps)))
         }
         Part::Either(alternatives) => alternatives.iter().any(|alternative| {

@@ -13,7 +13,7 @@ pub use self::{
     files::Files,
     objects::{ApiVersions, Capabilities},
 };
-use crate::functions::Environment;
+use crate::{chart::Chart, functions::Environment};
 
 /// What templates know of the installation.
 #[derive(Clone, Debug)]
@@ -28,35 +28,11 @@ pub struct Release {
     pub upgrade: bool,
 }
 
-/// A file of a chart.
-#[derive(Clone, Debug)]
-pub struct Source {
-    /// Its path in its chart: `templates/service.yaml`.
-    pub name: String,
-    /// Its content.
-    pub data: Str,
-}
-
-/// A chart as the engine sees it.
-#[derive(Clone, Debug, Default)]
-pub struct Unit {
-    /// Its name, or its alias in its parent.
-    pub name: String,
-    /// `Chart.yaml`.
-    pub metadata: Map,
-    /// The files below `templates/`.
-    pub templates: Vec<Source>,
-    /// The files that `.Files` has.
-    pub files: Vec<Source>,
-    /// The subcharts that are enabled.
-    pub subcharts: Vec<Unit>,
-}
-
 /// What a chart is rendered with.
 #[derive(Debug)]
-pub struct Input {
-    /// The chart.
-    pub chart: Unit,
+pub struct Input<'c> {
+    /// The chart, with its subcharts that are enabled.
+    pub chart: &'c Chart,
     /// The values of the chart, coalesced.
     pub values: Map,
     /// The installation.
@@ -99,19 +75,20 @@ struct Entry {
 }
 
 /// Renders all templates. Gives the output of each by its path, in the order of execution; partials (`_…`) have none.
-pub fn render(input: Input) -> Result<Vec<(String, Str)>, RenderError> {
+pub fn render(input: Input<'_>) -> Result<Vec<(String, Str)>, RenderError> {
     let Input { chart, values, release, capabilities, environment, limits } = input;
     let shared = Map::new();
     shared.insert("Release", release.value());
     shared.insert("Capabilities", Value::Object(Rc::new(capabilities)));
     let mut entries = Vec::new();
-    collect(&chart, &chart.name, &Value::Map(values.named(VALUES)), (&shared, true), &mut entries);
+    collect(chart, chart.name(), &Value::Map(values.named(VALUES)), (&shared, true), &mut entries);
     // Deeper ones first, so that the parent's definition of a template wins.
     entries.sort_by(|left, right| {
         let depth = |path: &str| path.matches('/').count();
         depth(&right.path).cmp(&depth(&left.path)).then_with(|| right.path.cmp(&left.path))
     });
-    let mut machine = Machine::new(Rc::new(functions::All) as Rc<dyn Functions>, Rc::new(environment), limits).with_name("gotpl");
+    let mut machine =
+        Machine::new(Rc::new(functions::All) as Rc<dyn Functions>, Rc::new(environment), limits).with_name("gotpl");
     for entry in &entries {
         machine.parse(&entry.path, &entry.text.text()).map_err(|error| parse_error(&entry.path, *error))?;
     }
@@ -160,30 +137,32 @@ fn base_name(path: &str) -> &str {
 }
 
 /// Collects the templates of a chart and its subcharts, and gives what the parent knows of it.
-fn collect(chart: &Unit, path: &str, values: &Value, (shared, root): (&Map, bool), entries: &mut Vec<Entry>) -> Map {
+fn collect(chart: &Chart, path: &str, values: &Value, (shared, root): (&Map, bool), entries: &mut Vec<Entry>) -> Map {
     let dot = Map::new();
     for (key, value) in shared.entries() {
         dot.insert(key, value);
     }
-    dot.insert("Chart", Value::Object(Rc::new(objects::Chart::new(&chart.metadata, &chart.name, root))));
-    dot.insert("Files", Value::Object(Rc::new(Files::new(chart.files.iter().map(|file| (file.name.clone(), file.data.clone()))))));
+    dot.insert("Chart", Value::Object(Rc::new(objects::Metadata::new(&chart.metadata, root))));
+    dot.insert(
+        "Files",
+        Value::Object(Rc::new(Files::new(chart.files.iter().map(|file| (file.name.clone(), (&*file.data).into()))))),
+    );
     dot.insert("Values", values.clone());
     let subcharts = Map::new();
-    for subchart in &chart.subcharts {
-        let own = table(values, &subchart.name).unwrap_or_else(|| Map::new().named(VALUES));
-        let path = format!("{path}/charts/{}", subchart.name);
+    for subchart in &chart.dependencies {
+        let own = table(values, subchart.name()).unwrap_or_else(|| Map::new().named(VALUES));
+        let path = format!("{path}/charts/{}", subchart.name());
         let inside = collect(subchart, &path, &Value::Map(own), (shared, false), entries);
-        subcharts.insert(subchart.name.as_str(), Value::Map(inside));
+        subcharts.insert(subchart.name(), Value::Map(inside));
     }
     dot.insert("Subcharts", Value::Map(subcharts));
-    let library = chart.metadata.get("type").as_ref().and_then(Value::as_string).is_some_and(|text| *text == *"library");
     for template in &chart.templates {
-        if library && !base_name(&template.name).starts_with('_') {
+        if chart.is_library() && !base_name(&template.name).starts_with('_') {
             continue;
         }
         entries.push(Entry {
             path: format!("{path}/{}", template.name),
-            text: template.data.clone(),
+            text: (&*template.data).into(),
             dot: dot.clone(),
             base: format!("{path}/templates"),
         });

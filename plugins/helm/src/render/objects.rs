@@ -2,14 +2,16 @@
 
 use std::{any::Any, rc::Rc};
 
-use chandler_template::{FunctionError, List, Map, Object, Type, Value};
+use chandler_template::{Element, FunctionError, List, Map, Object, Type, Value};
+
+use crate::chart;
 
 /// A struct whose fields are plain values.
 #[derive(Debug)]
 struct Fields {
     type_name: &'static str,
     kind: &'static str,
-    fields: Vec<(&'static str, Value)>,
+    values: Vec<(&'static str, Value)>,
     /// As JSON and YAML have it.
     data: Map,
 }
@@ -17,7 +19,7 @@ struct Fields {
 impl Fields {
     fn object(type_name: &'static str, kind: &'static str, fields: Vec<(&'static str, Value)>) -> Value {
         let data = fields.iter().map(|(name, value)| (*name, value.clone())).collect();
-        Value::Object(Rc::new(Self { type_name, kind, fields, data }))
+        Value::Object(Rc::new(Self { type_name, kind, values: fields, data }))
     }
 }
 
@@ -31,7 +33,7 @@ impl Object for Fields {
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.clone())
+        self.values.iter().find(|(field, _)| *field == name).map(|(_, value)| value.clone())
     }
 
     fn data(&self) -> Value {
@@ -39,7 +41,7 @@ impl Object for Fields {
     }
 
     fn fields(&self) -> Option<Vec<(&'static str, Value)>> {
-        Some(self.fields.clone())
+        Some(self.values.clone())
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -47,109 +49,87 @@ impl Object for Fields {
     }
 }
 
-/// `.Chart`: `Chart.yaml` under the names of Go's struct, and whether it is the chart that is installed.
+/// `.Chart`: what `Chart.yaml` says, and whether it is the chart that is installed.
 #[derive(Debug)]
-pub(super) struct Chart(Fields);
+pub(super) struct Metadata(Fields);
 
-/// The fields, their keys in `Chart.yaml`, and what they are.
-const FIELDS: [(&str, &str, Kind); 17] = [
-    ("Name", "name", Kind::Text),
-    ("Home", "home", Kind::Text),
-    ("Sources", "sources", Kind::Texts),
-    ("Version", "version", Kind::Text),
-    ("Description", "description", Kind::Text),
-    ("Keywords", "keywords", Kind::Texts),
-    ("Maintainers", "maintainers", Kind::Structs(MAINTAINER)),
-    ("Icon", "icon", Kind::Text),
-    ("APIVersion", "apiVersion", Kind::Text),
-    ("Condition", "condition", Kind::Text),
-    ("Tags", "tags", Kind::Text),
-    ("AppVersion", "appVersion", Kind::Text),
-    ("Deprecated", "deprecated", Kind::Truth),
-    ("Annotations", "annotations", Kind::Table),
-    ("KubeVersion", "kubeVersion", Kind::Text),
-    ("Dependencies", "dependencies", Kind::Structs(DEPENDENCY)),
-    ("Type", "type", Kind::Text),
-];
-
-const MAINTAINER: (&str, &[(&str, &str, Kind)]) =
-    ("*chart.Maintainer", &[("Name", "name", Kind::Text), ("Email", "email", Kind::Text), ("URL", "url", Kind::Text)]);
-
-const DEPENDENCY: (&str, &[(&str, &str, Kind)]) = (
-    "*chart.Dependency",
-    &[
-        ("Name", "name", Kind::Text),
-        ("Version", "version", Kind::Text),
-        ("Repository", "repository", Kind::Text),
-        ("Condition", "condition", Kind::Text),
-        ("Tags", "tags", Kind::Texts),
-        ("Enabled", "enabled", Kind::Truth),
-        ("Alias", "alias", Kind::Text),
-    ],
-);
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Text,
-    Truth,
-    Texts,
-    Table,
-    Structs((&'static str, &'static [(&'static str, &'static str, Kind)])),
-}
-
-impl Kind {
-    /// A value of `Chart.yaml` in the type of the field.
-    fn value(self, value: Option<Value>) -> Value {
-        match (self, value) {
-            (Self::Text, Some(Value::String(text))) => Value::String(text),
-            (Self::Text, _) => Value::from(""),
-            (Self::Truth, value) => Value::Bool(matches!(value, Some(Value::Bool(true)))),
-            (Self::Texts, Some(Value::List(list))) => Value::strings(list.items().iter().filter_map(Value::as_string).cloned()),
-            (Self::Texts, _) => Value::strings::<&str>([]),
-            (Self::Table, value) => {
-                let table = Map::of(chandler_template::Element::String);
-                for (key, value) in value.as_ref().and_then(Value::as_map).map(Map::entries).unwrap_or_default() {
-                    table.insert(key, Self::Text.value(Some(value)));
-                }
-                Value::Map(table)
-            }
-            (Self::Structs((name, fields)), Some(Value::List(list))) => {
-                let item = |item: &Value| struct_of(name, "ptr", fields, item.as_map().unwrap_or(&Map::new()));
-                Value::List(List::of(chandler_template::Element::Object(name), list.items().iter().map(item).collect()))
-            }
-            (Self::Structs((name, _)), _) => Value::List(List::of(chandler_template::Element::Object(name), Vec::new())),
-        }
-    }
-}
-
-fn struct_of(name: &'static str, kind: &'static str, fields: &[(&'static str, &'static str, Kind)], map: &Map) -> Value {
-    let values = fields.iter().map(|(field, key, kind)| (*field, kind.value(map.get(key)))).collect();
+/// A struct whose fields have other names in JSON, where the empty ones are left out.
+fn structure(type_name: &'static str, kind: &'static str, fields: &[(&'static str, &'static str, Value)]) -> Fields {
     let data = Map::new();
-    for (key, value) in map.entries() {
-        data.insert(key, value);
+    for (_, key, value) in fields.iter().filter(|(_, _, value)| value.truth()) {
+        data.insert(*key, value.clone());
     }
-    Value::Object(Rc::new(Fields { type_name: name, kind, fields: values, data }))
+    Fields { type_name, kind, values: fields.iter().map(|(name, _, value)| (*name, value.clone())).collect(), data }
 }
 
-impl Chart {
-    /// The metadata of a chart under its name, which may be an alias.
-    pub(super) fn new(metadata: &Map, name: &str, root: bool) -> Self {
-        let mut fields: Vec<_> = FIELDS.iter().map(|(field, key, kind)| (*field, kind.value(metadata.get(key)))).collect();
-        if let Some((_, value)) = fields.first_mut() {
-            *value = Value::from(name);
+fn structures(type_name: &'static str, items: impl Iterator<Item = Fields>) -> Value {
+    Value::List(List::of(Element::Object(type_name), items.map(|item| Value::Object(Rc::new(item))).collect()))
+}
+
+fn texts(texts: &[String]) -> Value {
+    Value::strings(texts.iter().map(String::as_str))
+}
+
+fn maintainer(maintainer: &chart::Maintainer) -> Fields {
+    let fields = [
+        ("Name", "name", maintainer.name.as_str().into()),
+        ("Email", "email", maintainer.email.as_str().into()),
+        ("URL", "url", maintainer.url.as_str().into()),
+    ];
+    structure("chart.Maintainer", "ptr", &fields)
+}
+
+fn dependency(dependency: &chart::Dependency) -> Fields {
+    let fields = [
+        ("Name", "name", dependency.name.as_str().into()),
+        ("Version", "version", dependency.version.as_str().into()),
+        ("Repository", "repository", dependency.repository.as_str().into()),
+        ("Condition", "condition", dependency.condition.as_str().into()),
+        ("Tags", "tags", texts(&dependency.tags)),
+        ("Enabled", "enabled", dependency.enabled.into()),
+        ("Alias", "alias", dependency.alias.as_str().into()),
+    ];
+    structure("chart.Dependency", "ptr", &fields)
+}
+
+impl Metadata {
+    pub(super) fn new(metadata: &chart::Metadata, root: bool) -> Self {
+        let annotations = Map::of(Element::String);
+        for (key, value) in &metadata.annotations {
+            annotations.insert(key.as_str(), value.as_str());
         }
-        fields.push(("IsRoot", Value::Bool(root)));
-        let data = Map::new();
-        for (key, value) in metadata.entries() {
-            data.insert(key, value);
-        }
-        data.insert("name", Value::from(name));
-        data.insert("IsRoot", Value::Bool(root));
-        Self(Fields { type_name: "struct { chart.Metadata; IsRoot bool }", kind: "struct", fields, data })
+        let dependencies = metadata.dependencies.iter().flatten().map(dependency);
+        let fields = [
+            ("Name", "name", metadata.name.as_str().into()),
+            ("Home", "home", metadata.home.as_str().into()),
+            ("Sources", "sources", texts(&metadata.sources)),
+            ("Version", "version", metadata.version.as_str().into()),
+            ("Description", "description", metadata.description.as_str().into()),
+            ("Keywords", "keywords", texts(&metadata.keywords)),
+            (
+                "Maintainers",
+                "maintainers",
+                structures("*chart.Maintainer", metadata.maintainers.iter().map(maintainer)),
+            ),
+            ("Icon", "icon", metadata.icon.as_str().into()),
+            ("APIVersion", "apiVersion", metadata.api_version.as_str().into()),
+            ("Condition", "condition", metadata.condition.as_str().into()),
+            ("Tags", "tags", metadata.tags.as_str().into()),
+            ("AppVersion", "appVersion", metadata.app_version.as_str().into()),
+            ("Deprecated", "deprecated", metadata.deprecated.into()),
+            ("Annotations", "annotations", annotations.into()),
+            ("KubeVersion", "kubeVersion", metadata.kube_version.as_str().into()),
+            ("Dependencies", "dependencies", structures("*chart.Dependency", dependencies)),
+            ("Type", "type", metadata.kind.as_str().into()),
+            ("IsRoot", "IsRoot", root.into()),
+        ];
+        let fields = structure("struct { chart.Metadata; IsRoot bool }", "struct", &fields);
+        fields.data.insert("IsRoot", root);
+        Self(fields)
     }
 }
 
-impl Object for Chart {
+impl Object for Metadata {
     fn type_name(&self) -> &str {
         self.0.type_name
     }

@@ -6,8 +6,8 @@ mod read;
 mod scalar;
 mod write;
 
-pub use read::{ReadError, documents, read};
 pub(crate) use read::value;
+pub use read::{ReadError, documents, read};
 pub use write::{write, write_pretty};
 
 #[cfg(test)]

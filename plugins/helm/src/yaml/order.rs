@@ -50,9 +50,8 @@ pub(super) fn less(one: &str, other: &str) -> bool {
     }
     let number = |text: &[char]| {
         let digits: Vec<u32> = text.iter().map_while(|character| character.to_digit(10)).collect();
-        let value = digits
-            .iter()
-            .fold(start, |value: i64, digit| value.wrapping_mul(10).wrapping_add(i64::from(*digit)));
+        let value =
+            digits.iter().fold(start, |value: i64, digit| value.wrapping_mul(10).wrapping_add(i64::from(*digit)));
         (value, digits.len())
     };
     let (one, other) = (number(a.get(same..).unwrap_or_default()), number(b.get(same..).unwrap_or_default()));

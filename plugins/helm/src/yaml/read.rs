@@ -39,7 +39,9 @@ fn stripped(text: &str, last: Option<&Document>) -> Option<String> {
     let mut leaf = &last?.root;
     loop {
         let inner = match &leaf.kind {
-            Kind::Mapping(mapping) => mapping.iter().map(|entry| &entry.value).max_by_key(|node| (node.line, node.column)),
+            Kind::Mapping(mapping) => {
+                mapping.iter().map(|entry| &entry.value).max_by_key(|node| (node.line, node.column))
+            }
             Kind::Sequence(items) => items.iter().max_by_key(|node| (node.line, node.column)),
             _ => None,
         };
@@ -63,9 +65,11 @@ fn stripped(text: &str, last: Option<&Document>) -> Option<String> {
     let (line, mark) = [line, line.checked_sub(1).unwrap_or(line)].iter().find_map(is_head)?;
     let head = lines.get(line)?;
     let (before, after) = head.split_at_checked(mark + 1)?;
-    let digits: String = after.chars().take_while(|c| matches!(c, '+' | '-' | '1'..='9')).filter(char::is_ascii_digit).collect();
+    let digits: String =
+        after.chars().take_while(|c| matches!(c, '+' | '-' | '1'..='9')).filter(char::is_ascii_digit).collect();
     let head = format!("{before}{digits}-");
-    let changed: Vec<&str> = lines.iter().enumerate().map(|(at, text)| if at == line { head.as_str() } else { *text }).collect();
+    let changed: Vec<&str> =
+        lines.iter().enumerate().map(|(at, text)| if at == line { head.as_str() } else { *text }).collect();
     Some(changed.join("\n"))
 }
 
@@ -74,7 +78,11 @@ fn parse(text: &str) -> Result<Vec<Document>, ReadError> {
         .map_err(|error| ReadError { line: error.line, message: error.message })?;
     // Here Helm's reader lets the merged key win, which the rule for merge keys does not allow.
     let merges = |document: &Document| {
-        document.warnings.iter().find(|warning| warning.message.starts_with("<<")).map(|warning| (warning.line, warning.message.clone()))
+        document
+            .warnings
+            .iter()
+            .find(|warning| warning.message.starts_with("<<"))
+            .map(|warning| (warning.line, warning.message.clone()))
     };
     match documents.iter().find_map(merges) {
         Some((line, message)) => Err(ReadError { line, message }),

@@ -21,9 +21,43 @@ pub(super) fn is_text_v3(text: &str) -> bool {
 fn is_word(text: &str) -> bool {
     matches!(
         text,
-        "~" | "null" | "Null" | "NULL" | "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON"
-            | "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF"
-            | ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" | "-.inf" | "-.Inf" | "-.INF"
+        "~" | "null"
+            | "Null"
+            | "NULL"
+            | "y"
+            | "Y"
+            | "yes"
+            | "Yes"
+            | "YES"
+            | "true"
+            | "True"
+            | "TRUE"
+            | "on"
+            | "On"
+            | "ON"
+            | "n"
+            | "N"
+            | "no"
+            | "No"
+            | "NO"
+            | "false"
+            | "False"
+            | "FALSE"
+            | "off"
+            | "Off"
+            | "OFF"
+            | ".nan"
+            | ".NaN"
+            | ".NAN"
+            | ".inf"
+            | ".Inf"
+            | ".INF"
+            | "+.inf"
+            | "+.Inf"
+            | "+.INF"
+            | "-.inf"
+            | "-.Inf"
+            | "-.INF"
     )
 }
 
@@ -97,7 +131,10 @@ fn is_sexagesimal(text: &str) -> bool {
         [tens, digit] => (b'0'..=b'5').contains(tens) && digit.is_ascii_digit(),
         _ => false,
     };
-    whole.starts_with(|c: char| c.is_ascii_digit()) && underscored(whole) && underscored(fraction) && parts.split(':').all(part)
+    whole.starts_with(|c: char| c.is_ascii_digit())
+        && underscored(whole)
+        && underscored(fraction)
+        && parts.split(':').all(part)
 }
 
 /// The forms of times that go-yaml knows: a date, or a date and time with `T` and a zone or with a space and none.

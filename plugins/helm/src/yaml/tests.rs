@@ -93,7 +93,8 @@ fn texts_of_several_lines_are_blocks_as_in_helm() {
 
 #[test]
 fn long_texts_are_folded_as_in_helm() {
-    let words = "aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo pppp qqqq rrrr ssss tttt uuuu vvvv";
+    let words =
+        "aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo pppp qqqq rrrr ssss tttt uuuu vvvv";
     let map: Map = [
         ("long", words.to_owned()),
         ("longq", words.replacen("aaaa", "aaaa:", 1)),
@@ -124,7 +125,10 @@ fn keys_numbers_and_nesting_are_those_of_helm() {
         write(&value).unwrap(),
         "f:\n- 1e+21\n- 1e+20\n- 0.1\n- 1e-07\n- 12345678901234567000\n- 1.2345675e+06\nlst:\n- - 1\n  - 2\n- []\n- {}\n- a: []\n  b: {}\n  c:\n  - 1\n- null\n"
     );
-    assert_eq!(write_pretty(&read("a: [1, {b: [2], t: \"x\\ty\"}]").unwrap()).unwrap(), "a:\n  - 1\n  - b:\n      - 2\n    t: \"x\\ty\"\n");
+    assert_eq!(
+        write_pretty(&read("a: [1, {b: [2], t: \"x\\ty\"}]").unwrap()).unwrap(),
+        "a:\n  - 1\n  - b:\n      - 2\n    t: \"x\\ty\"\n"
+    );
 }
 
 #[test]

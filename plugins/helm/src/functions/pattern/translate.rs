@@ -195,4 +195,3 @@ fn octal(first: char, text: &mut Scanner<'_>) -> Result<Escape, Invalid> {
     let code = u32::from_str_radix(&format!("{first}{more}"), 8).ok().and_then(char::from_u32);
     code.map(Escape::Character).ok_or_else(|| Invalid::new("invalid escape sequence"))
 }
-
