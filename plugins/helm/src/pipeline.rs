@@ -9,6 +9,7 @@ use crate::{
     functions::Environment,
     manifest::{self, Documents},
     render::{self, Capabilities, Input, Release, RenderError},
+    schema,
 };
 
 /// What is rendered, and for whom.
@@ -87,6 +88,7 @@ pub fn render(request: Request) -> Result<Rendered, Failure> {
     let given = given.iter().fold(Map::new(), |base, over| values::merge(&base, over));
     dependencies::process(&mut chart, &given).map_err(|message| failure(Stage::Dependencies, message))?;
     let values = values::coalesce(&chart, &given).map_err(|message| failure(Stage::Values, message))?;
+    schema::check(&chart, &values).map_err(|message| failure(Stage::Values, message))?;
     let (range, version) = (&chart.metadata.kube_version, &capabilities.kubernetes);
     if !range.is_empty() && !dependencies::is_compatible(range, version) {
         let message = format!("chart requires kubeVersion: {range} which is incompatible with Kubernetes {version}");
