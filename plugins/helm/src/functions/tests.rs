@@ -85,8 +85,8 @@ fn functions_answer_as_in_helm() {
             "6 3 0 31 0 3 3 12 [0 1 2] 6 5",
         ),
         (
-            r#"{{ fromYaml "- 1" | toJson }} {{ fromJson "x" | toJson }} {{ fromYamlArray "a: 1" | toJson }}"#,
-            r#"{"Error":"error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"} {"Error":"invalid character 'x' looking for beginning of value"} ["error unmarshaling JSON: while decoding JSON: json: cannot unmarshal object into Go value of type []interface {}"]"#,
+            r#"{{ fromYaml "a: [1" | toJson }} {{ fromYaml "- 1" | toJson }} {{ fromJson "x" | toJson }} {{ fromYamlArray "a: 1" | toJson }}"#,
+            r#"{"Error":"error converting YAML to JSON: yaml: line 1: did not find expected ',' or ']'"} {"Error":"error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"} {"Error":"invalid character 'x' looking for beginning of value"} ["error unmarshaling JSON: while decoding JSON: json: cannot unmarshal object into Go value of type []interface {}"]"#,
         ),
         (
             r#"{{ hasKey .Values "x" }} {{ urlParse "https://u:p@h:80/p?q=1#f" | toJson }} {{ toToml (dict "a" 1 "b" (dict "c" true)) | quote }}"#,
