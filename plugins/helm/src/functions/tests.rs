@@ -215,6 +215,8 @@ fn costly_calls_end_with_a_limit() {
         "{{ repeat 2000000000 `aaaa` }}",
         "{{ indent 2147483647 `a\nb` }}",
         "{{ until 2147483647 }}",
+        "{{ $a := list 1 }}{{ $b := list 1 }}{{ range until 60 }}{{ $a = list $a $a }}{{ $b = list $b $b }}{{ end }}{{ deepEqual $a $b }}",
+        "{{ $a := dict }}{{ $_ := set $a `x` $a }}{{ $_ := set $a `y` $a }}{{ $b := dict }}{{ $_ := set $b `x` $b }}{{ $_ := merge $a $b }}{{ toYaml $a | len }}{{ toJson $a | len }}",
         "{{ $a := list 1 }}{{ range until 60 }}{{ $a = list $a $a $a }}{{ end }}{{ $a | toJson | len }}{{ $a | toYaml | len }}{{ $a | toString | len }}",
     ] {
         let rendered = render(text);

@@ -113,13 +113,17 @@ fn long_texts_are_folded_as_in_helm() {
 #[test]
 fn keys_numbers_and_nesting_are_those_of_helm() {
     let keys = [
-        "-x", "_", "9", "10", "A", "a", "a 2", "a-b", "a.b", "a_b", "a2", "a9", "a10", "aB", "ab", "v1", "v10",
-        "v1beta1", "v2", "z", "é",
+        "-x", "_", "9", "10", "A", "a", "a 2", "a-b", "a.b", "a_b", "a2", "a9", "a10", "aB", "ab", "v1", "v2", "v10",
+        "z", "é",
     ];
     let map: Map = keys.iter().map(|key| (*key, Value::Nil)).collect();
     let written = write(&Value::Map(map)).unwrap();
     let order: Vec<_> = written.lines().map(|line| line.trim_end_matches(": null").trim_matches('"')).collect();
     assert_eq!(order, keys);
+    for keys in [["v10", "v1beta1"], ["a10", "a1b"], ["a1b", "a01"], ["a01", "a2"], ["a01", "a001"], ["x0", "x00"]] {
+        let map: Map = keys.iter().map(|key| (*key, Value::Nil)).collect();
+        assert_eq!(write(&Value::Map(map)).unwrap(), format!("{}: null\n{}: null\n", keys[0], keys[1]));
+    }
     let value = read("lst: [[1, 2], [], {}, {a: [], b: {}, c: [1]}, null]\nf: [1e21, 1e20, 0.1, 1e-7, 12345678901234567890, 1234567.5]\n").unwrap();
     assert_eq!(
         write(&value).unwrap(),
