@@ -67,7 +67,9 @@ fn json(value: &Value, depth: usize) -> Result<Json, String> {
         Value::Nil => Json::Null,
         Value::Bool(value) => Json::Bool(*value),
         Value::Int(value, _) => Json::from(*value),
-        Value::Float(value) => serde_json::from_str(&number::json(*value).ok_or("a number is not finite")?).unwrap_or(Json::Null),
+        Value::Float(value) => {
+            serde_json::from_str(&number::json(*value).ok_or("a number is not finite")?).unwrap_or(Json::Null)
+        }
         Value::String(text) => Json::from(text.text().into_owned()),
         Value::List(list) => list.items().iter().map(|item| json(item, depth + 1)).collect::<Result<_, _>>()?,
         Value::Map(map) => Json::Object(
@@ -147,7 +149,10 @@ impl<'a> Checker<'a> {
                 return;
             }
             Json::Object(keywords) => keywords,
-            _ => return self.refuse("the schema has a value that is neither an object nor a boolean in place of a schema"),
+            _ => {
+                return self
+                    .refuse("the schema has a value that is neither an object nor a boolean in place of a schema");
+            }
         };
         if let Some(reference) = keywords.get("$ref") {
             let Some(reference) = reference.as_str() else { return self.refuse("a $ref of the schema is not text") };
@@ -204,7 +209,11 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-fn anywhere<'a>(schema: &'a Json, depth: usize, is: &impl Fn(&'a serde_json::Map<String, Json>) -> bool) -> Option<&'a Json> {
+fn anywhere<'a>(
+    schema: &'a Json,
+    depth: usize,
+    is: &impl Fn(&'a serde_json::Map<String, Json>) -> bool,
+) -> Option<&'a Json> {
     if depth > MOST_DEEP {
         return None;
     }
@@ -218,7 +227,8 @@ fn anywhere<'a>(schema: &'a Json, depth: usize, is: &impl Fn(&'a serde_json::Map
 
 fn anchor<'a>(root: &'a Json, name: &str, depth: usize) -> Option<&'a Json> {
     anywhere(root, depth, &|keywords| {
-        let old = |key: &str| keywords.get(key).and_then(Json::as_str).and_then(|id| id.strip_prefix('#')) == Some(name);
+        let old =
+            |key: &str| keywords.get(key).and_then(Json::as_str).and_then(|id| id.strip_prefix('#')) == Some(name);
         keywords.get("$anchor").and_then(Json::as_str) == Some(name) || old("$id") || old("id")
     })
 }
@@ -239,15 +249,35 @@ mod tests {
     fn wrong_values_are_named_with_their_place() {
         for (schema, values, expected) in [
             (r#"{"properties":{"a":{"type":"string"}}}"#, "a: 1", "at '/a': got number, want string"),
-            (r#"{"properties":{"a":{"type":["string","null"]}}}"#, "a: true", "at '/a': got boolean, want string or null"),
+            (
+                r#"{"properties":{"a":{"type":["string","null"]}}}"#,
+                "a: true",
+                "at '/a': got boolean, want string or null",
+            ),
             (r#"{"properties":{"a":{"items":{"type":"object"}}}}"#, "a: [x]", "at '/a/0': got string, want object"),
             (r#"{"required":["a"]}"#, "b: 1", "at '': missing property 'a'"),
             (r#"{"additionalProperties":false}"#, "b: 1", "at '': additional properties 'b' not allowed"),
             (r#"{"properties":{"a":{"enum":["x"]}}}"#, "a: z", "at '/a': value must be 'x'"),
-            (r##"{"properties":{"a":{"$ref":"#/definitions/p"}},"definitions":{"p":{"minimum":1}}}"##, "a: 0", "at '/a': minimum: got 0, want 1"),
-            (r#"{"properties":{"a":{"pattern":"^[a-z]+$"}}}"#, "a: A", "at '/a': 'A' does not match pattern '^[a-z]+$'"),
-            (r#"{"properties":{"a":{"oneOf":[{"type":"string"},{"type":"integer"}]}}}"#, "a: 1.5", "at '/a': oneOf failed, none matched"),
-            (r#"{"if":{"properties":{"a":{"const":1}}},"then":{"required":["b"]}}"#, "a: 1", "at '': missing property 'b'"),
+            (
+                r##"{"properties":{"a":{"$ref":"#/definitions/p"}},"definitions":{"p":{"minimum":1}}}"##,
+                "a: 0",
+                "at '/a': minimum: got 0, want 1",
+            ),
+            (
+                r#"{"properties":{"a":{"pattern":"^[a-z]+$"}}}"#,
+                "a: A",
+                "at '/a': 'A' does not match pattern '^[a-z]+$'",
+            ),
+            (
+                r#"{"properties":{"a":{"oneOf":[{"type":"string"},{"type":"integer"}]}}}"#,
+                "a: 1.5",
+                "at '/a': oneOf failed, none matched",
+            ),
+            (
+                r#"{"if":{"properties":{"a":{"const":1}}},"then":{"required":["b"]}}"#,
+                "a: 1",
+                "at '': missing property 'b'",
+            ),
             (r#"{"properties":{"a":{"not":{}}}}"#, "a: 1", "at '/a': not failed"),
         ] {
             assert_eq!(problems(schema, values).unwrap(), [expected], "{schema}");
@@ -257,7 +287,10 @@ mod tests {
             (r#"{"properties":{"a":{"format":"ipv4"}}}"#, "a: x"),
             (r#"{"patternProperties":{"^x":{"type":"string"}},"additionalProperties":false}"#, "x1: s"),
             (r#"{"anyOf":[{"required":["a"]},{"required":["b"]}]}"#, "b: 1"),
-            (r#"{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"a":{"minimum":1,"exclusiveMinimum":false}}}"#, "a: 1"),
+            (
+                r#"{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"a":{"minimum":1,"exclusiveMinimum":false}}}"#,
+                "a: 1",
+            ),
         ] {
             assert_eq!(problems(schema, values).unwrap(), [] as [&str; 0], "{schema}");
         }
@@ -265,7 +298,13 @@ mod tests {
 
     #[test]
     fn schemas_that_cannot_be_used_are_refused() {
-        for schema in [r##"{"$ref":"#"}"##, r#"{"$ref":"https://example.com/x.json"}"#, "{", r#"{"properties":{"a":{"pattern":"("}}}"#, r#"{"unevaluatedProperties":false}"#] {
+        for schema in [
+            r##"{"$ref":"#"}"##,
+            r#"{"$ref":"https://example.com/x.json"}"#,
+            "{",
+            r#"{"properties":{"a":{"pattern":"("}}}"#,
+            r#"{"unevaluatedProperties":false}"#,
+        ] {
             assert!(problems(schema, "a: x").is_err(), "{schema}");
         }
     }

@@ -31,13 +31,12 @@ fn null_deletes_a_default_and_globals_reach_subcharts() {
 
 #[test]
 fn conditions_decide_before_tags_and_aliases_are_charts() {
-    let declared = "dependencies:\n- {name: sub, version: 1.x.x, condition: 'one.on', alias: one, tags: [t]}\n- {name: sub, version: '*', alias: two, tags: [t]}\n- {name: gone, version: ^9, repository: x}\n";
+    let declared = "dependencies:\n- {name: sub, version: 1.x.x, condition: 'one.enabled', alias: one, tags: [t]}\n- {name: sub, version: '*', alias: two, tags: [t]}\n- {name: gone, version: ^9, repository: x}\n";
     let mut parsed = chart(&[
         ("Chart.yaml", &format!("{PARENT}{declared}")),
-        ("values.yaml", "tags: {t: false}\none: {on: true}\n"),
+        ("values.yaml", "tags: {t: false}\none: {enabled: true}\n"),
         ("charts/sub/Chart.yaml", "name: sub\nversion: 1.2.3\n"),
         ("charts/other/Chart.yaml", "name: other\nversion: 0.1.0\n"),
-        ("charts/README.md", ""),
     ]);
     process(&mut parsed, &Map::new()).unwrap();
     let names: Vec<_> = parsed.dependencies.iter().map(Chart::name).collect();

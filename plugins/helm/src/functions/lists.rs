@@ -99,8 +99,12 @@ fn list_of(value: &Value, refusal: &str) -> Result<Vec<Value>> {
 }
 
 fn contains(call: &mut Call<'_>, list: &[Value], needle: &Value) -> Result<bool> {
-    call.meter().step(list.len())?;
-    Ok(list.iter().any(|item| values::equal(item, needle, 0)))
+    for item in list {
+        if values::equal(call, item, needle, 0)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn concat(call: &mut Call<'_>, a: &[Value]) -> Result {

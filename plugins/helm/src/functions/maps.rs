@@ -23,13 +23,13 @@ pub(super) fn find(name: &str) -> Option<Function> {
             let Some(map) = map(a, 0) else { return error("assignment to entry in nil map") };
             call.charge(text(a, 1).len() + 64)?;
             map.insert(&*text(a, 1), any(a, 2));
-            Ok(Value::Map(map.clone()))
+            Ok(Value::Map(map.unnamed()))
         }),
         "unset" => Function::new(&[Dict, String], |_, a| {
             if let Some(map) = map(a, 0) {
                 map.remove(&text(a, 1));
             }
-            Ok(any(a, 0))
+            Ok(map(a, 0).map_or(Value::Nil, |map| Value::Map(map.unnamed())))
         }),
         "hasKey" => {
             Function::new(&[Dict, String], |_, a| Ok(Value::Bool(map(a, 0).is_some_and(|map| map.has(&text(a, 1))))))
@@ -91,7 +91,7 @@ fn merged(call: &mut Call<'_>, a: &[Value], overwrite: bool) -> Result {
     for source in a.get(1..).unwrap_or_default().iter().filter_map(Value::as_map) {
         merge(call, first, source, overwrite, 0)?;
     }
-    Ok(Value::Map(first.clone()))
+    Ok(Value::Map(first.unnamed()))
 }
 
 /// Merges maps deeper than this no further.

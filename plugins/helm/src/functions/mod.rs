@@ -36,8 +36,8 @@ mod versions;
 mod words;
 
 pub use generated::{Certificate, Entropy, Environment};
-pub(crate) use urls::clean as clean_path;
 pub(crate) use pattern::compile_default as compile_pattern;
+pub(crate) use urls::clean as clean_path;
 pub use values::display;
 
 /// What a function gives.

@@ -13,7 +13,9 @@ pub(super) fn find(name: &str) -> Option<Function> {
             Err(FunctionError::Message(_)) => Ok(Value::Bool(false)),
             Err(other) => Err(other),
         }),
-        "mustRegexMatch" => Function::new(&[String, String], |call, a| Ok(Value::Bool(compile(call, a)?.is_match(&text(a, 1))))),
+        "mustRegexMatch" => {
+            Function::new(&[String, String], |call, a| Ok(Value::Bool(compile(call, a)?.is_match(&text(a, 1)))))
+        }
         "regexFind" => Function::new(&[String, String], |call, a| first(call, a, true)),
         "mustRegexFind" => Function::new(&[String, String], |call, a| first(call, a, false)),
         "regexFindAll" => Function::new(&[String, String, Int], |call, a| all(call, a, true)),
@@ -21,7 +23,9 @@ pub(super) fn find(name: &str) -> Option<Function> {
         "regexReplaceAll" => Function::new(&[String, String, String], |call, a| replace(call, a, true, true)),
         "mustRegexReplaceAll" => Function::new(&[String, String, String], |call, a| replace(call, a, true, false)),
         "regexReplaceAllLiteral" => Function::new(&[String, String, String], |call, a| replace(call, a, false, true)),
-        "mustRegexReplaceAllLiteral" => Function::new(&[String, String, String], |call, a| replace(call, a, false, false)),
+        "mustRegexReplaceAllLiteral" => {
+            Function::new(&[String, String, String], |call, a| replace(call, a, false, false))
+        }
         "regexSplit" => Function::new(&[String, String, Int], |call, a| split(call, a, true)),
         "mustRegexSplit" => Function::new(&[String, String, Int], |call, a| split(call, a, false)),
         "regexQuoteMeta" => Function::new(&[String], |call, a| {
@@ -170,4 +174,3 @@ fn split(call: &mut Call<'_>, a: &[Value], panics: bool) -> Result {
     call.charge(from.len() + parts.len() * 32)?;
     Ok(Value::strings(parts))
 }
-

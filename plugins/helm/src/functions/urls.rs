@@ -22,7 +22,8 @@ pub(super) fn find(name: &str) -> Option<Function> {
         "isAbs" | "osIsAbs" => Function::new(&[String], |_, a| Ok(Value::Bool(text(a, 0).starts_with('/')))),
         "urlParse" => Function::new(&[String], |call, a| -> Result {
             call.charge(text(a, 0).len().saturating_mul(4))?;
-            let parsed = Url::parse(&text(a, 0)).map_err(|error| FunctionError::new(format!("unable to parse url: {error}")))?;
+            let parsed =
+                Url::parse(&text(a, 0)).map_err(|error| FunctionError::new(format!("unable to parse url: {error}")))?;
             let hostname = parsed.hostname().to_owned();
             Ok(Value::Map(
                 [
@@ -44,7 +45,10 @@ pub(super) fn find(name: &str) -> Option<Function> {
                 match map(a, 0).and_then(|map| map.get(key)) {
                     None => Ok(std::string::String::new()),
                     Some(Value::String(text)) => Ok(text.text().into_owned()),
-                    Some(other) => Err(FunctionError::new(format!("unable to parse {key} key, must be of type string, but {} found", other.kind()))),
+                    Some(other) => Err(FunctionError::new(format!(
+                        "unable to parse {key} key, must be of type string, but {} found",
+                        other.kind()
+                    ))),
                 }
             };
             let userinfo = part("userinfo")?;

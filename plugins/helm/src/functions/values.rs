@@ -30,7 +30,7 @@ pub(super) fn find(name: &str) -> Option<Function> {
         }),
         "kindOf" => Function::new(&[Any], |_, a| Ok(Value::from(any(a, 0).kind()))),
         "kindIs" => Function::new(&[String, Any], |_, a| Ok(Value::Bool(any(a, 1).kind() == &*text(a, 0)))),
-        "deepEqual" => Function::new(&[Any, Any], |_, a| Ok(Value::Bool(equal(&any(a, 0), &any(a, 1), 0)))),
+        "deepEqual" => Function::new(&[Any, Any], |call, a| Ok(Value::Bool(equal(call, &any(a, 0), &any(a, 1), 0)?))),
         "deepCopy" | "mustDeepCopy" => Function::new(&[Any], |call, a| match any(a, 0) {
             Value::Nil => error("reflect: call of reflect.Value.Type on zero Value"),
             value => copy(call, &value, 0),
@@ -46,12 +46,13 @@ pub(super) fn is_empty(value: &Value) -> bool {
 
 const MOST_DEEP: usize = 250;
 
-/// `reflect.DeepEqual`. Values that are nested too deep are different.
-pub(super) fn equal(one: &Value, other: &Value, depth: usize) -> bool {
+/// `reflect.DeepEqual`. Values that are nested too deep are different. Each comparison is a step: a value can be in a list many times.
+pub(super) fn equal(call: &mut Call<'_>, one: &Value, other: &Value, depth: usize) -> Result<bool> {
     if depth > MOST_DEEP {
-        return false;
+        return Ok(false);
     }
-    match (one, other) {
+    call.meter().step(1)?;
+    Ok(match (one, other) {
         (Value::Nil, Value::Nil) => true,
         (Value::Bool(one), Value::Bool(other)) => one == other,
         (Value::Int(one, kind), Value::Int(other, other_kind)) => one == other && kind == other_kind,
@@ -59,24 +60,35 @@ pub(super) fn equal(one: &Value, other: &Value, depth: usize) -> bool {
         (Value::Float(one), Value::Float(other)) => one == other,
         (Value::String(one), Value::String(other)) => one == other,
         (Value::List(one), Value::List(other)) => {
-            one.element() == other.element()
-                && one.len() == other.len()
-                && one.items().iter().zip(other.items()).all(|(one, other)| equal(one, other, depth + 1))
+            if one.element() != other.element() || one.len() != other.len() {
+                return Ok(false);
+            }
+            for (one, other) in one.items().iter().zip(other.items()) {
+                if !equal(call, one, other, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            true
         }
         (Value::Map(one), Value::Map(other)) => {
-            one.is(other)
-                || (one.type_name() == other.type_name() && one.len() == other.len() && {
-                    let pairs = one.entries().into_iter().zip(other.entries());
-                    pairs
-                        .into_iter()
-                        .all(|((key, one), (other_key, other))| key == other_key && equal(&one, &other, depth + 1))
-                })
+            if one.is(other) {
+                return Ok(true);
+            }
+            if one.type_name() != other.type_name() || one.len() != other.len() {
+                return Ok(false);
+            }
+            for ((key, one), (other_key, other)) in one.entries().into_iter().zip(other.entries()) {
+                if key != other_key || !equal(call, &one, &other, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            true
         }
         (Value::Object(one), Value::Object(other)) => {
-            one.type_name() == other.type_name() && equal(&one.data(), &other.data(), depth + 1)
+            one.type_name() == other.type_name() && equal(call, &one.data(), &other.data(), depth + 1)?
         }
         _ => false,
-    }
+    })
 }
 
 fn copy(call: &mut Call<'_>, value: &Value, depth: usize) -> Result {

@@ -8,7 +8,9 @@ pub(super) fn holds(format: &str, text: &str) -> bool {
         "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "hostname" | "idn-hostname" => is_hostname(text),
-        "email" | "idn-email" => text.rsplit_once('@').is_some_and(|(local, domain)| !local.is_empty() && local.len() <= 64 && is_hostname(domain)),
+        "email" | "idn-email" => text
+            .rsplit_once('@')
+            .is_some_and(|(local, domain)| !local.is_empty() && local.len() <= 64 && is_hostname(domain)),
         "uri" => text.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme)) && is_reference(text),
         "uri-reference" => is_reference(text),
         "date-time" => crate::functions::time::parse("2006-01-02T15:04:05Z07:00", &text.to_ascii_uppercase()).is_ok(),
@@ -19,11 +21,14 @@ pub(super) fn holds(format: &str, text: &str) -> bool {
 }
 
 fn is_scheme(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
 fn is_reference(text: &str) -> bool {
-    !text.contains(|c: char| c.is_ascii_control() || matches!(c, ' ' | '\\' | '<' | '>' | '"' | '{' | '}' | '^' | '`' | '|'))
+    !text.contains(|c: char| {
+        c.is_ascii_control() || matches!(c, ' ' | '\\' | '<' | '>' | '"' | '{' | '}' | '^' | '`' | '|')
+    })
 }
 
 fn is_hostname(text: &str) -> bool {

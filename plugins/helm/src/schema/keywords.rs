@@ -77,7 +77,8 @@ fn equal(one: &Json, other: &Json) -> bool {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other))
         }
         (Json::Object(one), Json::Object(other)) => {
-            one.len() == other.len() && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| equal(one, other)))
+            one.len() == other.len()
+                && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| equal(one, other)))
         }
         (one, other) => one == other,
     }
@@ -137,7 +138,9 @@ fn strings(checker: &mut Checker<'_>, keywords: &Map<String, Json>, text: &str, 
         match compile_pattern(pattern) {
             Ok(regex) if regex.is_match(text) => {}
             Ok(_) => at(format!("'{text}' does not match pattern '{pattern}'")),
-            Err(error) => checker.refuse(format!("the pattern {pattern:?} of the schema is not a regular expression: {error}")),
+            Err(error) => {
+                checker.refuse(format!("the pattern {pattern:?} of the schema is not a regular expression: {error}"))
+            }
         }
     }
     // Later drafts take formats for remarks.
@@ -228,7 +231,10 @@ fn maps<'a>(
     for (pattern, schema) in patterns {
         match compile_pattern(pattern) {
             Ok(regex) => compiled.push((regex, schema)),
-            Err(error) => return checker.refuse(format!("the pattern {pattern:?} of the schema is not a regular expression: {error}")),
+            Err(error) => {
+                return checker
+                    .refuse(format!("the pattern {pattern:?} of the schema is not a regular expression: {error}"));
+            }
         }
     }
     let properties = keywords.get("properties").and_then(Json::as_object);

@@ -1,7 +1,7 @@
 //! Reading YAML as Helm does: `sigs.k8s.io/yaml`, which converts to JSON, whose numbers are all `float64`.
 
 use chandler_template::{Map, Value};
-use chandler_yaml::{Document, Kind, Limits, Node};
+use chandler_yaml::{Document, Kind, Limits, Node, ParseError};
 
 /// Why a text is not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +39,9 @@ fn stripped(text: &str, last: Option<&Document>) -> Option<String> {
     let mut leaf = &last?.root;
     loop {
         let inner = match &leaf.kind {
-            Kind::Mapping(mapping) => mapping.iter().map(|entry| &entry.value).max_by_key(|node| (node.line, node.column)),
+            Kind::Mapping(mapping) => {
+                mapping.iter().map(|entry| &entry.value).max_by_key(|node| (node.line, node.column))
+            }
             Kind::Sequence(items) => items.iter().max_by_key(|node| (node.line, node.column)),
             _ => None,
         };
@@ -63,15 +65,40 @@ fn stripped(text: &str, last: Option<&Document>) -> Option<String> {
     let (line, mark) = [line, line.checked_sub(1).unwrap_or(line)].iter().find_map(is_head)?;
     let head = lines.get(line)?;
     let (before, after) = head.split_at_checked(mark + 1)?;
-    let digits: String = after.chars().take_while(|c| matches!(c, '+' | '-' | '1'..='9')).filter(char::is_ascii_digit).collect();
+    let digits: String =
+        after.chars().take_while(|c| matches!(c, '+' | '-' | '1'..='9')).filter(char::is_ascii_digit).collect();
     let head = format!("{before}{digits}-");
-    let changed: Vec<&str> = lines.iter().enumerate().map(|(at, text)| if at == line { head.as_str() } else { *text }).collect();
+    let changed: Vec<&str> =
+        lines.iter().enumerate().map(|(at, text)| if at == line { head.as_str() } else { *text }).collect();
     Some(changed.join("\n"))
 }
 
+/// The error with the text and the line that Helm's reader gives, as far as both find the same.
+fn refusal(text: &str, error: &ParseError) -> ReadError {
+    let message = match error.message.as_str() {
+        message if message.starts_with("while parsing a flow sequence") => "did not find expected ',' or ']'",
+        message if message.starts_with("unexpected character") => "found character that cannot start any token",
+        message if message.starts_with("simple key expect") => "could not find expected ':'",
+        message => match message.strip_prefix("while ").and_then(|rest| rest.split_once(", ")) {
+            Some((_, message)) => message,
+            None => message,
+        },
+    };
+    // go-yaml counts from 0 where its parser finds the error, and from 1 where its scanner does. A stream ends in a line of its own.
+    let parser = error.message.starts_with("while parsing a ")
+        && !error.message.contains("scalar")
+        && !error.message.contains("tag");
+    let last = text.lines().enumerate().last();
+    let at_end = last.is_some_and(|(at, line)| {
+        usize::try_from(error.line) == Ok(at + 1)
+            && usize::try_from(error.column).is_ok_and(|column| column > line.chars().count())
+    });
+    let line = if parser && !at_end { error.line.saturating_sub(1).max(1) } else { error.line };
+    ReadError { line, message: message.to_owned() }
+}
+
 fn parse(text: &str) -> Result<Vec<Document>, ReadError> {
-    let documents = chandler_yaml::parse(text.as_bytes(), &limits())
-        .map_err(|error| ReadError { line: error.line, message: error.message })?;
+    let documents = chandler_yaml::parse(text.as_bytes(), &limits()).map_err(|error| refusal(text, &error))?;
     // Here Helm's reader lets the merged key win, which the rule for merge keys does not allow.
     let merges = |document: &Document| {
         document
