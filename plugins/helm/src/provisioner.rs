@@ -266,8 +266,7 @@ mod tests {
         let request = Request::new().with_name("demo").with_namespace("ns").with_config(serde_json::from_value(json!({"values": "replicas: 3"})).unwrap());
         assert_eq!(Helm::detect(&content).as_deref(), Some("helm"));
         let recorder = run::<Helm>(&content, &request).unwrap();
-        let objects: Vec<String> = recorder
-            .objects()
+        let objects: Vec<String> = recorder.objects
             .iter()
             .map(|object| format!("{} {} {:?}", object.value["kind"], object.value["metadata"]["name"], object.stage))
             .collect();
