@@ -1,12 +1,12 @@
 //! Renders the charts of the oracle, and counts what is equal to what Helm gives.
 //!
-//! `cargo run --release -p chandler-plugin-helm --example oracle -- FOLDER [PUBLISHER/NAME[/SET]]`, where the folder is the unpacked `dev.tar.xz`.
+//! `cargo run --release -p chandler-helm --example oracle -- FOLDER [PUBLISHER[/NAME[/SET]] | from:PUBLISHER…]`, where the folder is the unpacked `dev.tar.xz`.
 
 #![allow(clippy::print_stdout, reason = "an example for the terminal")]
 
 use std::{collections::BTreeMap, env, fs, path::Path, rc::Rc, time::Instant};
 
-use chandler_plugin_helm::{
+use chandler_helm::{
     chart::{File, values},
     functions::{Certificate, Entropy, Environment, time},
     pipeline::{self, Request, Stage},
@@ -32,8 +32,7 @@ impl Entropy for Constants {
             "randAlphaNum" | "randAlpha" | "randAscii" => Value::from("a".repeat(count)),
             "randNumeric" => Value::from("1".repeat(count)),
             "randBytes" => Value::from("AAAA".repeat(count.div_ceil(3))),
-            "randInt" => arguments.first().cloned().unwrap_or_default(),
-            "shuffle" => arguments.first().cloned().unwrap_or_default(),
+            "randInt" | "shuffle" => arguments.first().cloned().unwrap_or_default(),
             "uuidv4" => Value::from("00000000-0000-4000-8000-000000000000"),
             "htpasswd" => Value::from("user:$2a$10$aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
             "bcrypt" | "derivePassword" | "encryptAES" => Value::from("aaaa"),
@@ -104,8 +103,8 @@ fn result(chart: &Path, golden: &Json, capabilities: &Json) -> Json {
     let mut manifests = Vec::new();
     for crd in &rendered.crds {
         let text = crd.file.text();
-        for (_, part) in chandler_plugin_helm::manifest::split(&text) {
-            match chandler_plugin_helm::yaml::read(&format!("{part}\n")) {
+        for (_, part) in chandler_helm::manifest::split(&text) {
+            match chandler_helm::yaml::read(&format!("{part}\n")) {
                 Ok(value) if value.is_nil() => {}
                 Ok(value) => manifests.push(json!({"path": crd.path, "object": plain(&value)})),
                 Err(error) => return json!({"outcome": "error", "stage": "manifests", "error": error.to_string()}),
@@ -232,7 +231,11 @@ fn main() {
         let golden: Json = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         let id =
             format!("{}/{}", golden["chart"].as_str().unwrap_or_default(), golden["set"].as_str().unwrap_or_default());
-        if !id.starts_with(wanted) {
+        let skipped = match wanted.strip_prefix("from:") {
+            Some(first) => *id < *first,
+            None => !id.starts_with(wanted),
+        };
+        if skipped {
             continue;
         }
         let start = Instant::now();

@@ -8,6 +8,7 @@
 //! | [`schema`] | checking values against a schema |
 //! | [`render`] | the engine |
 //! | [`pipeline`] | from files and values to manifests |
+//! | `provisioner` | the export: what a BundleDeployment renders to |
 //! | [`manifest`] | documents and hooks in the order of their installation |
 
 pub mod chart;
@@ -16,11 +17,14 @@ mod json;
 pub mod manifest;
 mod number;
 pub mod pipeline;
+mod provisioner;
 pub mod render;
 pub mod schema;
 pub mod yaml;
 
 use std::fmt::{Arguments, Write as _};
+
+pub use provisioner::{FORMAT, Helm};
 
 use chandler_template::IntKind;
 
@@ -33,3 +37,5 @@ fn integer(value: i64, kind: IntKind) -> String {
 fn append(out: &mut String, text: Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
+
+chandler_sdk::export!(Helm);

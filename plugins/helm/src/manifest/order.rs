@@ -1,7 +1,7 @@
 //! The order of installation.
 
 /// The kinds that Helm knows, those to install first before others.
-const KINDS: [&str; 38] = [
+const KINDS: [&str; 36] = [
     "PriorityClass",
     "Namespace",
     "NetworkPolicy",
@@ -38,8 +38,6 @@ const KINDS: [&str; 38] = [
     "IngressClass",
     "Ingress",
     "APIService",
-    "MutatingWebhookConfiguration",
-    "ValidatingWebhookConfiguration",
 ];
 
 /// Sorts by kind: known ones in the order of installation, then the others by name. Equal kinds keep their order.

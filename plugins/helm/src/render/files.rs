@@ -70,7 +70,6 @@ impl Object for Files {
                     Value::strings(text.strip_suffix('\n').unwrap_or(&text).split('\n'))
                 }
             }
-            "AsConfig" | "AsSecrets" if self.0.is_empty() => Value::from(""),
             "AsConfig" => Self::yaml(&self.by_base_name(|data| Value::String(data.clone()))),
             "AsSecrets" => {
                 Self::yaml(&self.by_base_name(|data| {

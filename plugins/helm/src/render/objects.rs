@@ -1,6 +1,6 @@
 //! `.Chart` and `.Capabilities`.
 
-use std::{any::Any, rc::Rc};
+use std::{any::Any, cell::LazyCell, fmt, rc::Rc};
 
 use chandler_template::{Element, FunctionError, List, Map, Object, Type, Value};
 
@@ -246,13 +246,24 @@ impl Object for KubeVersion {
 }
 
 /// `.Capabilities.APIVersions`.
-#[derive(Clone, Debug)]
-pub struct ApiVersions(Rc<Vec<String>>);
+#[derive(Clone)]
+pub struct ApiVersions(Rc<LazyCell<Vec<String>, Box<dyn FnOnce() -> Vec<String>>>>);
 
 impl ApiVersions {
     /// These groups with versions, and kinds in these.
     pub fn new(versions: Vec<String>) -> Self {
-        Self(Rc::new(versions))
+        Self::lazy(move || versions)
+    }
+
+    /// What a function gives, which is called when a template asks.
+    pub fn lazy(versions: impl FnOnce() -> Vec<String> + 'static) -> Self {
+        Self(Rc::new(LazyCell::new(Box::new(versions))))
+    }
+}
+
+impl fmt::Debug for ApiVersions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("ApiVersions").finish()
     }
 }
 
