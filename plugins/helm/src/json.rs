@@ -11,7 +11,7 @@ use crate::number;
 pub(crate) const MOST_DEEP: usize = 250;
 
 /// A longer text is not written.
-pub(crate) const MOST_BYTES: usize = 64 << 20;
+pub(crate) const MOST_BYTES: usize = 16 << 20;
 
 /// Writes a value: `indent` is what a level is indented by, or nothing for one line; `html` escapes `<`, `>` and `&`.
 pub(crate) fn write(value: &Value, indent: Option<&str>, html: bool) -> Result<String, String> {
