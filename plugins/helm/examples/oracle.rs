@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p chandler-helm --example oracle -- FOLDER [PUBLISHER[/NAME[/SET]] | from:PUBLISHER…]`, where the folder is the unpacked `dev.tar.xz`.
 
-#![allow(clippy::print_stdout, reason = "an example for the terminal")]
+#![allow(clippy::print_stdout, clippy::indexing_slicing, clippy::unwrap_used, clippy::cast_possible_truncation, reason = "an example for the terminal")]
 
 use std::{collections::BTreeMap, env, fs, path::Path, rc::Rc, time::Instant};
 

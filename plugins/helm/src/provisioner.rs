@@ -260,7 +260,7 @@ mod tests {
         let content = chart(&[
             ("crds/x.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\n"),
             ("templates/hooks.yaml", &hooks),
-            ("templates/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {n: {{ .Values.replicas | quote }}}\n"),
+            ("templates/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {count: {{ .Values.replicas | quote }}}\n"),
             ("templates/NOTES.txt", "Hello {{ .Release.Namespace }}"),
         ]);
         let request = Request::new().with_name("demo").with_namespace("ns").with_config(serde_json::from_value(json!({"values": "replicas: 3"})).unwrap());
@@ -280,7 +280,7 @@ mod tests {
                 "\"Job\" \"c\" Some(4)",
             ]
         );
-        assert_eq!(recorder.objects[3].value["data"]["n"], "3");
+        assert_eq!(recorder.objects[3].value["data"]["count"], "3");
         let mut codes: Vec<&str> = recorder.findings.iter().map(|finding| finding.code.as_str()).collect();
         codes.sort_unstable();
         assert_eq!(codes, ["HookLeftOut", "Notes", "TestLeftOut"]);

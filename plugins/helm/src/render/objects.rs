@@ -245,9 +245,12 @@ impl Object for KubeVersion {
     }
 }
 
+/// Gives what a cluster serves.
+type Served = Box<dyn FnOnce() -> Vec<String>>;
+
 /// `.Capabilities.APIVersions`.
 #[derive(Clone)]
-pub struct ApiVersions(Rc<LazyCell<Vec<String>, Box<dyn FnOnce() -> Vec<String>>>>);
+pub struct ApiVersions(Rc<LazyCell<Vec<String>, Served>>);
 
 impl ApiVersions {
     /// These groups with versions, and kinds in these.
