@@ -1,6 +1,6 @@
 //! Renders the charts of the oracle, and counts what is equal to what Helm gives.
 //!
-//! `cargo run --release -p chandler-helm --example oracle -- FOLDER [PUBLISHER[/NAME[/SET]] | from:PUBLISHER…]`, where the folder is the unpacked `dev.tar.xz`.
+//! `cargo run --release -p chandler-helm --example oracle -- FOLDER [PUBLISHER[/NAME[/SET]] | from:PUBLISHER…]…`, where the folder is the unpacked `dev.tar.xz`.
 
 #![allow(clippy::print_stdout, clippy::indexing_slicing, clippy::unwrap_used, clippy::cast_possible_truncation, reason = "an example for the terminal")]
 
@@ -213,7 +213,7 @@ fn place(error: &str) -> Option<String> {
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let folder = Path::new(arguments.first().map_or("", String::as_str));
-    let wanted = arguments.get(1).map_or("", String::as_str);
+    let wanted = arguments.get(1..).unwrap_or_default();
     let capabilities: Json =
         serde_json::from_str(&fs::read_to_string(folder.join("capabilities.json")).unwrap()).unwrap();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -228,16 +228,13 @@ fn main() {
     }
     goldens.sort();
     for (chart, path) in goldens {
-        let golden: Json = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-        let id =
-            format!("{}/{}", golden["chart"].as_str().unwrap_or_default(), golden["set"].as_str().unwrap_or_default());
-        let skipped = match wanted.strip_prefix("from:") {
-            Some(first) => *id < *first,
-            None => !id.starts_with(wanted),
-        };
-        if skipped {
+        let set = path.file_stem().unwrap_or_default().to_string_lossy();
+        let id = format!("{}/{set}", chart.strip_prefix(folder.join("charts")).unwrap_or(&chart).display());
+        let takes = |wanted: &String| wanted.strip_prefix("from:").map_or(id.starts_with(wanted), |first| *id >= *first);
+        if !wanted.is_empty() && !wanted.iter().any(takes) {
             continue;
         }
+        let golden: Json = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         let start = Instant::now();
         let (inner, capabilities, chart) = (golden.clone(), capabilities.clone(), chart.clone());
         let given = std::thread::Builder::new()

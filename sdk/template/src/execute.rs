@@ -129,6 +129,10 @@ impl Execution<'_> {
             self.frame.at = id;
             if value.value.is_nil() {
                 self.write(b"<no value>")?;
+            } else if let Value::Object(object) = &value.value
+                && let Some(text) = object.addressed_string()
+            {
+                self.write(text.as_bytes())?;
             } else {
                 print_to(self.machine.meter(), &mut self.out, &value.value)?;
             }

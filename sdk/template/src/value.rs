@@ -381,6 +381,11 @@ pub trait Object: fmt::Debug {
         None
     }
 
+    /// What `String()` of a pointer to it gives: an action prints the object so, but a function does not, which gets a copy.
+    fn addressed_string(&self) -> Option<String> {
+        None
+    }
+
     /// Its plain data: a map of the fields, for printing, conversion to JSON and YAML, and equality. For a map or slice with methods, the map or
     /// list, over which `range`, `len` and `index` work as well.
     fn data(&self) -> Value;

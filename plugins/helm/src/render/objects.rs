@@ -228,7 +228,7 @@ impl Object for KubeVersion {
         self.has_method(name).then(|| Ok(self.field("Version").unwrap_or_default()))
     }
 
-    fn string(&self) -> Option<String> {
+    fn addressed_string(&self) -> Option<String> {
         self.field("Version").map(|version| version.as_string().map(ToString::to_string).unwrap_or_default())
     }
 
