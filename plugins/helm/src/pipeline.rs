@@ -89,7 +89,7 @@ pub fn render(request: Request) -> Result<Rendered, Failure> {
     dependencies::process(&mut chart, &given).map_err(|message| failure(Stage::Dependencies, message))?;
     let values = values::coalesce(&chart, &given).map_err(|message| failure(Stage::Values, message))?;
     schema::check(&chart, &values).map_err(|message| failure(Stage::Values, message))?;
-    let (range, version) = (&chart.metadata.kube_version, &capabilities.kubernetes);
+    let (range, version) = (&chart.metadata.kube_version, &capabilities.normalized());
     if !range.is_empty() && !dependencies::is_compatible(range, version) {
         let message = format!("chart requires kubeVersion: {range} which is incompatible with Kubernetes {version}");
         return Err(failure(Stage::KubeVersion, message));

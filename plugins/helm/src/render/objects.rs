@@ -161,10 +161,23 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
+    /// The version as `vMAJOR.MINOR.PATCH`, which ranges are compared with.
+    pub fn normalized(&self) -> String {
+        let mut parts = self.parts();
+        let mut part = || parts.next().filter(|part| !part.is_empty()).unwrap_or("0");
+        format!("v{}.{}.{}", part(), part(), part())
+    }
+
+    /// The numbers of the version; what a provider appends is no part of them.
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        self.kubernetes.trim_start_matches('v').split(['-', '+']).next().unwrap_or_default().split('.')
+    }
+
     fn kube_version(&self) -> KubeVersion {
-        let mut parts = self.kubernetes.trim_start_matches('v').split(['.', '-', '+']);
+        let mut parts = self.parts();
         let mut part = || Value::from(parts.next().unwrap_or_default());
-        KubeVersion(vec![("Version", Value::from(self.kubernetes.as_str())), ("Major", part()), ("Minor", part())])
+        let fields = vec![("Version", Value::from(self.kubernetes.as_str())), ("Major", part()), ("Minor", part())];
+        KubeVersion { fields, normalized: self.normalized() }
     }
 }
 
@@ -209,7 +222,10 @@ impl Object for Capabilities {
 }
 
 #[derive(Debug)]
-struct KubeVersion(Vec<(&'static str, Value)>);
+struct KubeVersion {
+    fields: Vec<(&'static str, Value)>,
+    normalized: String,
+}
 
 impl Object for KubeVersion {
     fn type_name(&self) -> &'static str {
@@ -217,7 +233,7 @@ impl Object for KubeVersion {
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        self.0.iter().find(|(field, _)| *field == name).map(|(_, value)| value.clone())
+        self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.clone())
     }
 
     fn has_method(&self, name: &str) -> bool {
@@ -229,15 +245,15 @@ impl Object for KubeVersion {
     }
 
     fn addressed_string(&self) -> Option<String> {
-        self.field("Version").map(|version| version.as_string().map(ToString::to_string).unwrap_or_default())
+        Some(self.normalized.clone())
     }
 
     fn data(&self) -> Value {
-        Value::Map(self.0.iter().map(|(name, value)| (*name, value.clone())).collect::<Map>())
+        Value::Map(self.fields.iter().map(|(name, value)| (*name, value.clone())).collect::<Map>())
     }
 
     fn fields(&self) -> Option<Vec<(&'static str, Value)>> {
-        Some(self.0.clone())
+        Some(self.fields.clone())
     }
 
     fn as_any(&self) -> &dyn Any {
