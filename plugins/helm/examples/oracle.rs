@@ -2,7 +2,13 @@
 //!
 //! `cargo run --release -p chandler-helm --example oracle -- FOLDER [PUBLISHER[/NAME[/SET]] | from:PUBLISHER…]…`, where the folder is the unpacked `dev.tar.xz`.
 
-#![allow(clippy::print_stdout, clippy::indexing_slicing, clippy::unwrap_used, clippy::cast_possible_truncation, reason = "an example for the terminal")]
+#![allow(
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "an example for the terminal"
+)]
 
 use std::{collections::BTreeMap, env, fs, path::Path, rc::Rc, time::Instant};
 
@@ -83,10 +89,7 @@ fn result(chart: &Path, golden: &Json, capabilities: &Json) -> Json {
             revision: 1,
             upgrade: false,
         },
-        capabilities: Capabilities {
-            kubernetes: "v1.33".to_owned(),
-            api_versions: ApiVersions::new(api_versions),
-        },
+        capabilities: Capabilities { kubernetes: "v1.33".to_owned(), api_versions: ApiVersions::new(api_versions) },
         environment: Environment { entropy: Some(Rc::new(Constants)) },
         limits: Limits::default(),
     };
@@ -230,7 +233,8 @@ fn main() {
     for (chart, path) in goldens {
         let set = path.file_stem().unwrap_or_default().to_string_lossy();
         let id = format!("{}/{set}", chart.strip_prefix(folder.join("charts")).unwrap_or(&chart).display());
-        let takes = |wanted: &String| wanted.strip_prefix("from:").map_or(id.starts_with(wanted), |first| *id >= *first);
+        let takes =
+            |wanted: &String| wanted.strip_prefix("from:").map_or(id.starts_with(wanted), |first| *id >= *first);
         if !wanted.is_empty() && !wanted.iter().any(takes) {
             continue;
         }

@@ -4,7 +4,9 @@
 //! installation by their weights, the manifests, the hooks after it. Hooks of a deletion or rollback have no place in a release, and tests run
 //! on demand: both are left out with a finding. Generated values are refused by name.
 
-use chandler_sdk::{Content, Description, Diagnostic, Facts, Failure, Location, Output, Provisioner, Request, yaml::Node};
+use chandler_sdk::{
+    Content, Description, Diagnostic, Facts, Failure, Location, Output, Provisioner, Request, yaml::Node,
+};
 use chandler_template::{Limits, Map};
 use serde_json::{Value as Json, json};
 
@@ -25,10 +27,27 @@ const KUBERNETES: &str = "v1.33.0";
 
 /// What Helm takes as served, where no cluster is known.
 const SERVED: &[&str] = &[
-    "v1", "admissionregistration.k8s.io/v1", "apiextensions.k8s.io/v1", "apiregistration.k8s.io/v1", "apps/v1", "authentication.k8s.io/v1",
-    "authorization.k8s.io/v1", "autoscaling/v1", "autoscaling/v2", "batch/v1", "certificates.k8s.io/v1", "coordination.k8s.io/v1",
-    "discovery.k8s.io/v1", "events.k8s.io/v1", "flowcontrol.apiserver.k8s.io/v1", "networking.k8s.io/v1", "node.k8s.io/v1", "policy/v1",
-    "rbac.authorization.k8s.io/v1", "scheduling.k8s.io/v1", "storage.k8s.io/v1",
+    "v1",
+    "admissionregistration.k8s.io/v1",
+    "apiextensions.k8s.io/v1",
+    "apiregistration.k8s.io/v1",
+    "apps/v1",
+    "authentication.k8s.io/v1",
+    "authorization.k8s.io/v1",
+    "autoscaling/v1",
+    "autoscaling/v2",
+    "batch/v1",
+    "certificates.k8s.io/v1",
+    "coordination.k8s.io/v1",
+    "discovery.k8s.io/v1",
+    "events.k8s.io/v1",
+    "flowcontrol.apiserver.k8s.io/v1",
+    "networking.k8s.io/v1",
+    "node.k8s.io/v1",
+    "policy/v1",
+    "rbac.authorization.k8s.io/v1",
+    "scheduling.k8s.io/v1",
+    "storage.k8s.io/v1",
 ];
 
 /// Bytes of notes that a finding shows.
@@ -68,14 +87,21 @@ impl Provisioner for Helm {
         })?;
         let mut files = Vec::new();
         for entry in content.files("") {
-            let data = content.read(&entry.path).map_err(|error| Failure::internal(format!("cannot read {}: {error}", entry.path)))?;
+            let data = content
+                .read(&entry.path)
+                .map_err(|error| Failure::internal(format!("cannot read {}: {error}", entry.path)))?;
             files.push(File::new(entry.path, data));
         }
         let kinds = request.clone();
         let rendered = pipeline::render(pipeline::Request {
             files,
             values: vec![values],
-            release: Release { name: request.name().to_owned(), namespace: request.namespace().to_owned(), revision: 1, upgrade: false },
+            release: Release {
+                name: request.name().to_owned(),
+                namespace: request.namespace().to_owned(),
+                revision: 1,
+                upgrade: false,
+            },
             capabilities: Capabilities {
                 kubernetes: request.kubernetes_version().unwrap_or(KUBERNETES).to_owned(),
                 api_versions: ApiVersions::lazy(move || served(kinds.api_kinds())),
@@ -103,7 +129,8 @@ fn served(kinds: &[String]) -> Vec<String> {
     if kinds.is_empty() {
         return SERVED.iter().map(ToString::to_string).collect();
     }
-    let mut all: Vec<String> = kinds.iter().filter_map(|kind| kind.rsplit_once('/')).map(|(version, _)| version.to_owned()).collect();
+    let mut all: Vec<String> =
+        kinds.iter().filter_map(|kind| kind.rsplit_once('/')).map(|(version, _)| version.to_owned()).collect();
     all.dedup();
     all.extend(kinds.iter().cloned());
     all
@@ -137,7 +164,8 @@ fn place(message: &str) -> Option<(String, u32, u32)> {
     message.split([' ', '(', ')']).find_map(|word| {
         let mut parts = word.trim_end_matches(':').split(':');
         let (path, line) = (parts.next()?, parts.next()?.parse().ok()?);
-        let column = parts.next().and_then(|column| column.parse::<u32>().ok()).map_or(0, |column| column.saturating_add(1));
+        let column =
+            parts.next().and_then(|column| column.parse::<u32>().ok()).map_or(0, |column| column.saturating_add(1));
         Some((inside(path)?, line, column))
     })
 }
@@ -163,13 +191,16 @@ fn emit(rendered: &Rendered, output: &mut dyn Output) -> Result<(), Failure> {
         output.report(&Diagnostic::warning("ChartWarning", warning.as_str()));
     }
     let before = hooks(&rendered.documents.hooks, "pre-");
-    let after: Vec<_> = hooks(&rendered.documents.hooks, "post-").into_iter().filter(|hook| !before.contains(hook)).collect();
+    let after: Vec<_> =
+        hooks(&rendered.documents.hooks, "post-").into_iter().filter(|hook| !before.contains(hook)).collect();
     let mut stage = 0;
     for crd in &rendered.crds {
         let text = crd.file.text();
         for (_, part) in manifest::split(&text) {
             let documents = yaml::documents(&format!("{part}\n")).map_err(|error| {
-                Failure::InvalidContent(vec![Diagnostic::error("InvalidManifest", error.to_string()).at(inside(&crd.path).unwrap_or_default())])
+                Failure::InvalidContent(vec![
+                    Diagnostic::error("InvalidManifest", error.to_string()).at(inside(&crd.path).unwrap_or_default()),
+                ])
             })?;
             for document in documents.iter().filter(|document| !document.root.is_null()) {
                 output.emit_value(&document.root.to_json(), Some(stage), location(&crd.path))?;
@@ -219,7 +250,12 @@ fn emit_hooks(hooks: &[&Hook], stage: &mut u32, output: &mut dyn Output) -> Resu
             output.emit_value(&object, Some(*stage), location(&hook.path))?;
         }
         if !hook.delete_policies.is_empty() {
-            let message = format!("the {} {:?} is a hook that Helm deletes ({}); here it stays part of the release", hook.kind, hook.name, hook.delete_policies.join(", "));
+            let message = format!(
+                "the {} {:?} is a hook that Helm deletes ({}); here it stays part of the release",
+                hook.kind,
+                hook.name,
+                hook.delete_policies.join(", ")
+            );
             output.report(&Diagnostic::info("HookStays", message).at(inside(&hook.path).unwrap_or_default()));
         }
     }
@@ -232,7 +268,8 @@ fn left_out(hook: &Hook) -> Diagnostic {
     if hook.events.iter().all(|event| event.starts_with("test")) {
         Diagnostic::info("TestLeftOut", format!("the {kind} {name:?} is a test, which is not installed")).at(path)
     } else {
-        let message = format!("the {kind} {name:?} is a hook for {events}, which has no place in a release: it is not installed");
+        let message =
+            format!("the {kind} {name:?} is a hook for {events}, which has no place in a release: it is not installed");
         Diagnostic::warning("HookLeftOut", message).at(path).help("remove it from the chart, or run it yourself")
     }
 }
@@ -256,17 +293,34 @@ mod tests {
 
     #[test]
     fn a_chart_is_rendered_in_stages() {
-        let hooks = [job("b", "pre-install,pre-upgrade", 5), job("a", "pre-install", -1), job("c", "post-install", 0), job("d", "test", 0), job("e", "pre-delete", 0)].join("---\n");
+        let hooks = [
+            job("b", "pre-install,pre-upgrade", 5),
+            job("a", "pre-install", -1),
+            job("c", "post-install", 0),
+            job("d", "test", 0),
+            job("e", "pre-delete", 0),
+        ]
+        .join("---\n");
         let content = chart(&[
-            ("crds/x.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\n"),
+            (
+                "crds/x.yaml",
+                "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\n",
+            ),
             ("templates/hooks.yaml", &hooks),
-            ("templates/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {count: {{ .Values.replicas | quote }}}\n"),
+            (
+                "templates/map.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {count: {{ .Values.replicas | quote }}}\n",
+            ),
             ("templates/NOTES.txt", "Hello {{ .Release.Namespace }}"),
         ]);
-        let request = Request::new().with_name("demo").with_namespace("ns").with_config(serde_json::from_value(json!({"values": "replicas: 3"})).unwrap());
+        let request = Request::new()
+            .with_name("demo")
+            .with_namespace("ns")
+            .with_config(serde_json::from_value(json!({"values": "replicas: 3"})).unwrap());
         assert_eq!(Helm::detect(&content).as_deref(), Some("helm"));
         let recorder = run::<Helm>(&content, &request).unwrap();
-        let objects: Vec<String> = recorder.objects
+        let objects: Vec<String> = recorder
+            .objects
             .iter()
             .map(|object| format!("{} {} {:?}", object.value["kind"], object.value["metadata"]["name"], object.stage))
             .collect();
@@ -289,7 +343,9 @@ mod tests {
     #[test]
     fn a_failing_template_is_found_at_its_place() {
         let content = chart(&[("templates/a.yaml", "a: 1\nb: {{ required \"need it\" .Values.missing }}\n")]);
-        let Err(Failure::InvalidContent(findings)) = run::<Helm>(&content, &Request::new()) else { panic!("it must fail") };
+        let Err(Failure::InvalidContent(findings)) = run::<Helm>(&content, &Request::new()) else {
+            panic!("it must fail")
+        };
         let place = findings[0].location.clone().unwrap();
         assert_eq!((place.path.as_str(), place.line()), ("templates/a.yaml", Some(2)));
         assert_eq!(findings[0].message, "execution error at (web/templates/a.yaml:2:6): need it");
@@ -298,14 +354,18 @@ mod tests {
     #[test]
     fn generated_values_are_refused_by_name() {
         let content = chart(&[("templates/a.yaml", "a: {{ randAlphaNum 5 }}\n")]);
-        let Err(Failure::Unsupported(findings)) = run::<Helm>(&content, &Request::new()) else { panic!("it must be refused") };
+        let Err(Failure::Unsupported(findings)) = run::<Helm>(&content, &Request::new()) else {
+            panic!("it must be refused")
+        };
         assert!(findings[0].message.contains("randAlphaNum is not available"), "{}", findings[0].message);
     }
 
     #[test]
     fn values_must_be_a_map() {
         let request = Request::new().with_config(serde_json::from_value(json!({"values": "- a"})).unwrap());
-        let Err(Failure::InvalidConfig(findings)) = run::<Helm>(&chart(&[]), &request) else { panic!("it must be refused") };
+        let Err(Failure::InvalidConfig(findings)) = run::<Helm>(&chart(&[]), &request) else {
+            panic!("it must be refused")
+        };
         assert_eq!(findings[0].code, "InvalidValues");
     }
 }
