@@ -115,7 +115,7 @@ pub(crate) fn quote(text: &str, html: bool, out: &mut String) {
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
             '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}' => {
-                crate::append(out, format_args!("\\u{:04x}", u32::from(character)))
+                crate::append(out, format_args!("\\u{:04x}", u32::from(character)));
             }
             '<' | '>' | '&' if html => crate::append(out, format_args!("\\u{:04x}", u32::from(character))),
             _ => out.push(character),

@@ -30,7 +30,7 @@ pub fn check(chart: &Chart, values: &Map) -> Result<(), String> {
 fn collect(chart: &Chart, values: &Map, problems: &mut String) {
     if let Some(schema) = &chart.schema {
         let found = match check_one(schema, values) {
-            Ok(found) => found.iter().map(|problem| format!("- {problem}\n")).collect(),
+            Ok(found) => found.iter().fold(String::new(), |text, problem| text + "- " + problem + "\n"),
             Err(message) => format!("{message}\n"),
         };
         if !found.is_empty() {

@@ -9,8 +9,13 @@ pub(crate) struct Few;
 
 type Result = std::result::Result<Value, FunctionError>;
 
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a function of templates")]
 fn first(_: &mut Call<'_>, arguments: &[Value]) -> Result {
     Ok(arguments[0].clone())
+}
+
+fn count(count: usize) -> Value {
+    Value::int(i64::try_from(count).unwrap())
 }
 
 fn text(value: &Value) -> String {
@@ -37,12 +42,10 @@ impl Functions for Few {
             "strs" => {
                 Function::variadic(&[], Type::String, |_, arguments| Ok(Value::strings(arguments.iter().map(text))))
             }
-            "map" => Function::new(&[Type::Map], |_, arguments| {
-                Ok(Value::int(arguments[0].as_map().map_or(0, Map::len) as i64))
-            }),
-            "slc" => Function::new(&[Type::List], |_, arguments| {
-                Ok(Value::int(arguments[0].as_list().map_or(0, List::len) as i64))
-            }),
+            "map" => Function::new(&[Type::Map], |_, arguments| Ok(count(arguments[0].as_map().map_or(0, Map::len)))),
+            "slc" => {
+                Function::new(&[Type::List], |_, arguments| Ok(count(arguments[0].as_list().map_or(0, List::len))))
+            }
             "fail" => Function::new(&[Type::String], |_, arguments| Err(FunctionError::new(text(&arguments[0])))),
             "none" => Function::new(&[], |_, _| Ok(Value::Nil)),
             "bytes" => Function::new(&[Type::String], |_, arguments| {

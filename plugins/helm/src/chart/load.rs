@@ -146,7 +146,7 @@ fn chart(files: Vec<File>, budget: &mut Budget, depth: usize) -> Result<Chart, S
             name if name.starts_with("templates/") => chart.templates.push(file),
             name if name.starts_with("charts/") => {
                 let inner = name.strip_prefix("charts/").unwrap_or_default();
-                if inner.ends_with(".prov") {
+                if ends_in(inner, ".prov") {
                     chart.files.push(file);
                     continue;
                 }
@@ -175,8 +175,13 @@ fn chart(files: Vec<File>, budget: &mut Budget, depth: usize) -> Result<Chart, S
     Ok(chart)
 }
 
+/// Whether a name has this ending, with small letters only, as Go compares names.
+fn ends_in(name: &str, ending: &str) -> bool {
+    name.ends_with(ending)
+}
+
 fn subchart(name: &str, files: Vec<File>, budget: &mut Budget, depth: usize, parent: &str) -> Result<Chart, String> {
-    if name.ends_with(".tgz") {
+    if ends_in(name, ".tgz") {
         let Some(file) = files.first().filter(|file| file.name == name) else {
             let found = files.first().map_or("", |file| file.name.as_str());
             return Err(format!("error unpacking subchart tar in {parent}: expected {name}, got {found}"));

@@ -294,7 +294,7 @@ fn dependency(node: &Node) -> Result<Dependency, String> {
             "alias" => read_text(&mut dependency.alias, value, "Dependency.alias")?,
             "tags" => dependency.tags = texts(value, "Dependency.tags")?,
             "import-values" => {
-                dependency.imports = items(value, "Dependency.import-values")?.filter_map(import).collect()
+                dependency.imports = items(value, "Dependency.import-values")?.filter_map(import).collect();
             }
             _ => {}
         }

@@ -265,18 +265,19 @@ fn sha1(bytes: &[u8]) -> [u8; 20] {
             let word = |back: usize| words.get(at - back).copied().unwrap_or_default();
             words.push((word(3) ^ word(8) ^ word(14) ^ word(16)).rotate_left(1));
         }
-        let [mut a, mut b, mut c, mut d, mut e] = state;
+        let mut round = state;
         for (at, word) in words.iter().enumerate() {
-            let (f, k) = match at {
-                0..20 => ((b & c) | (!b & d), 0x5a82_7999),
-                20..40 => (b ^ c ^ d, 0x6ed9_eba1),
-                40..60 => ((b & c) | (b & d) | (c & d), 0x8f1b_bcdc),
-                _ => (b ^ c ^ d, 0xca62_c1d6_u32),
+            let [first, x, y, z, last] = round;
+            let (mixed, constant) = match at {
+                0..20 => ((x & y) | (!x & z), 0x5a82_7999),
+                20..40 => (x ^ y ^ z, 0x6ed9_eba1),
+                40..60 => ((x & y) | (x & z) | (y & z), 0x8f1b_bcdc),
+                _ => (x ^ y ^ z, 0xca62_c1d6_u32),
             };
-            let next = a.rotate_left(5).wrapping_add(f).wrapping_add(e).wrapping_add(k).wrapping_add(*word);
-            (a, b, c, d, e) = (next, a, b.rotate_left(30), c, d);
+            let next = [mixed, last, constant, *word].into_iter().fold(first.rotate_left(5), u32::wrapping_add);
+            round = [next, first, x.rotate_left(30), y, z];
         }
-        for (sum, value) in state.iter_mut().zip([a, b, c, d, e]) {
+        for (sum, value) in state.iter_mut().zip(round) {
             *sum = sum.wrapping_add(value);
         }
     }

@@ -110,7 +110,7 @@ fn merge(call: &mut Call<'_>, to: &Map, from: &Map, overwrite: bool, depth: usiz
         match (&own, &value) {
             (_, Value::Nil) if !overwrite => {}
             (Some(Value::Map(own)), Value::Map(value)) if !own.is_empty() => {
-                merge(call, own, value, overwrite, depth + 1)?
+                merge(call, own, value, overwrite, depth + 1)?;
             }
             (Some(own), _) if !overwrite && !values::is_empty(own) => {}
             _ => {

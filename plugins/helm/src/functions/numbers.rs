@@ -99,7 +99,7 @@ pub(super) fn integer(value: &Value) -> i64 {
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn truncated(value: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    if value >= -LIMIT && value < LIMIT { value as i64 } else { i64::MIN }
+    if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
 }
 
 /// `12.00` as `12`.
@@ -163,6 +163,7 @@ fn parse_float(text: &str) -> f64 {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a function of templates")]
 fn round(_: &mut Call<'_>, a: &[Value]) -> Result {
     let half = match a.get(2) {
         Some(Value::Float(half)) => *half,
@@ -178,10 +179,10 @@ fn round(_: &mut Call<'_>, a: &[Value]) -> Result {
 /// A longer list of numbers is not made.
 const MOST_NUMBERS: i64 = 10_000_000;
 
-fn steps(call: &mut Call<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>> {
-    let count = match (step, start < stop, start > stop) {
+fn steps(call: &mut Call<'_>, start: i64, end: i64, step: i64) -> Result<Vec<i64>> {
+    let count = match (step, start < end, start > end) {
         (1.., true, _) | (..=-1, _, true) => {
-            (i128::from(stop) - i128::from(start)).abs().div_ceil_by(i128::from(step).abs())
+            (i128::from(end) - i128::from(start)).abs().div_ceil_by(i128::from(step).abs())
         }
         _ => 0,
     };
@@ -204,8 +205,8 @@ impl DivCeil for i128 {
     }
 }
 
-fn until(call: &mut Call<'_>, start: i64, stop: i64, step: i64) -> Result {
-    Ok(ints(steps(call, start, stop, step)?.into_iter()))
+fn until(call: &mut Call<'_>, start: i64, end: i64, step: i64) -> Result {
+    Ok(ints(steps(call, start, end, step)?.into_iter()))
 }
 
 fn seq(call: &mut Call<'_>, a: &[Value]) -> Result {
@@ -293,6 +294,7 @@ impl Decimal {
 }
 
 /// Sprig computes with decimals, so that 0.1 and 0.2 are 0.3; numbers beyond these are computed as floats.
+#[expect(clippy::unnecessary_wraps, reason = "what functions of templates give")]
 fn decimal(
     first: Value,
     others: &[Value],

@@ -32,12 +32,12 @@ fn render_within(text: &str, limits: Limits) -> std::result::Result<String, Stri
 fn functions_answer_as_in_helm() {
     for (text, expected) in [
         (
-            r#"{{ .Values.million | toString }} {{ .Values.million | quote }} {{ toYaml .Values.million }} {{ toJson .Values.million }} {{ int .Values.million }}"#,
+            r"{{ .Values.million | toString }} {{ .Values.million | quote }} {{ toYaml .Values.million }} {{ toJson .Values.million }} {{ int .Values.million }}",
             r#"1e+06 "1e+06" 1000000 1000000 1000000"#,
         ),
-        (r#"{{ typeOf .Values.million }} {{ kindOf .Values.m }} {{ kindOf .Values.nul }}"#, "float64 map invalid"),
+        (r"{{ typeOf .Values.million }} {{ kindOf .Values.m }} {{ kindOf .Values.nul }}", "float64 map invalid"),
         (
-            r#"[{{ .Values.missing | quote }}] [{{ .Values.missing | toString }}] [{{ toYaml .Values.missing }}]"#,
+            r"[{{ .Values.missing | quote }}] [{{ .Values.missing | toString }}] [{{ toYaml .Values.missing }}]",
             "[] [<nil>] [null]",
         ),
         (
@@ -45,7 +45,7 @@ fn functions_answer_as_in_helm() {
             "d d true t",
         ),
         (
-            r#"{{ toJson .Values.html }} {{ toRawJson .Values.html }} {{ .Values.html | quote }} {{ .Values.html | squote }}"#,
+            r"{{ toJson .Values.html }} {{ toRawJson .Values.html }} {{ .Values.html | quote }} {{ .Values.html | squote }}",
             r#""a\u003cb\u003e\u0026c" "a<b>&c" "a<b>&c" 'a<b>&c'"#,
         ),
         (

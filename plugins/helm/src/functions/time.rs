@@ -120,7 +120,7 @@ impl Time {
     }
 
     fn part(&self, civil: &Civil, token: &str, out: &mut String) {
-        let twelve = if civil.hour % 12 == 0 { 12 } else { civil.hour % 12 };
+        let twelve = if civil.hour.is_multiple_of(12) { 12 } else { civil.hour % 12 };
         let month = MONTHS.get(civil.month as usize - 1).copied().unwrap_or_default();
         let day = DAYS.get(civil.weekday).copied().unwrap_or_default();
         // Writing to a string does not fail.
@@ -302,9 +302,8 @@ pub fn parse(layout: &str, text: &str) -> Result<Time, String> {
                 rest = behind;
             }
             "002" | "__2" => yearday = Some(number(3, 3).ok_or_else(fail)?),
-            "15" => hour = number(1, 2).ok_or_else(fail)?,
+            "15" | "3" => hour = number(1, 2).ok_or_else(fail)?,
             "03" => hour = number(2, 2).ok_or_else(fail)?,
-            "3" => hour = number(1, 2).ok_or_else(fail)?,
             "04" => minute = number(2, 2).ok_or_else(fail)?,
             "4" => minute = number(1, 2).ok_or_else(fail)?,
             "05" | "5" => {

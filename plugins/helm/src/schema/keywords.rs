@@ -139,7 +139,7 @@ fn strings(checker: &mut Checker<'_>, keywords: &Map<String, Json>, text: &str, 
             Ok(regex) if regex.is_match(text) => {}
             Ok(_) => at(format!("'{text}' does not match pattern '{pattern}'")),
             Err(error) => {
-                checker.refuse(format!("the pattern {pattern:?} of the schema is not a regular expression: {error}"))
+                checker.refuse(format!("the pattern {pattern:?} of the schema is not a regular expression: {error}"));
             }
         }
     }
