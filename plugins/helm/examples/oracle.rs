@@ -12,13 +12,13 @@
 
 use std::{collections::BTreeMap, env, fs, path::Path, rc::Rc, time::Instant};
 
+use chandler_go_template::{Limits, Value};
 use chandler_helm::{
     chart::{File, values},
     functions::{Certificate, Entropy, Environment, time},
     pipeline::{self, Request, Stage},
     render::{ApiVersions, Capabilities, Release},
 };
-use chandler_template::{Limits, Value};
 use serde_json::{Value as Json, json};
 
 /// Constants: what is random is masked in the oracle.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use base64::Engine as _;
-use chandler_template::{List, Map, Value};
+use chandler_go_template::{List, Map, Value};
 
 use crate::number;
 

@@ -26,7 +26,7 @@ use std::fmt::{Arguments, Write as _};
 
 pub use provisioner::{FORMAT, Helm};
 
-use chandler_template::IntKind;
+use chandler_go_template::IntKind;
 
 /// An integer as text: one of a type without a sign may be kept as its two's complement.
 fn integer(value: i64, kind: IntKind) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chandler_template::{Limits, Map};
+use chandler_go_template::{Limits, Map};
 
 use crate::{
     chart::{self, Chart, Crd, File, dependencies, values},

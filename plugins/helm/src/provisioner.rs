@@ -4,10 +4,10 @@
 //! installation by their weights, the manifests, the hooks after it. Hooks of a deletion or rollback have no place in a release, and tests run
 //! on demand: both are left out with a finding. Generated values are refused by name.
 
+use chandler_go_template::{Limits, Map};
 use chandler_sdk::{
     Content, Description, Diagnostic, Facts, Failure, Location, Output, Provisioner, Request, yaml::Node,
 };
-use chandler_template::{Limits, Map};
 use serde_json::{Value as Json, json};
 
 use crate::{

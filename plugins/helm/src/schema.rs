@@ -3,7 +3,7 @@
 mod format;
 mod keywords;
 
-use chandler_template::{Map, Value};
+use chandler_go_template::{Map, Value};
 use serde_json::Value as Json;
 
 use crate::{chart::Chart, number};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use chandler_template::{Map, Value};
+use chandler_go_template::{Map, Value};
 
 use crate::functions::version::{Constraint, Version};
 

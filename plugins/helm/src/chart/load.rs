@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use chandler_template::Map;
+use chandler_go_template::Map;
 
 use crate::yaml;
 
@@ -208,7 +208,7 @@ pub(super) fn read_values(text: &str) -> Result<Map, String> {
     let mut all = Map::new();
     for document in &documents {
         match yaml::value(&document.root) {
-            chandler_template::Value::Map(map) => all = values::merge(&all, &map),
+            chandler_go_template::Value::Map(map) => all = values::merge(&all, &map),
             _ => {
                 return Err("cannot unmarshal yaml document: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal a value that is not an object into Go value of type map[string]interface {}".to_owned());
             }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use chandler_template::{Element, List, Map, Value};
+use chandler_go_template::{Element, List, Map, Value};
 use chandler_yaml::{Kind, Node};
 
 use crate::{functions::version::Version, number, yaml};

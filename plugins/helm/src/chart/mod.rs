@@ -18,7 +18,7 @@ pub mod values;
 
 use std::rc::Rc;
 
-use chandler_template::Map;
+use chandler_go_template::Map;
 
 pub use ignore::matches as path_matches;
 pub use load::{Limits, LoadError, load, load_archive};

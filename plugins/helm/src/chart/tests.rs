@@ -1,4 +1,4 @@
-use chandler_template::Map;
+use chandler_go_template::Map;
 
 use super::{dependencies::process, *};
 use crate::json;

@@ -1,6 +1,6 @@
 //! Merging the values of charts.
 
-use chandler_template::{List, Map, Value};
+use chandler_go_template::{List, Map, Value};
 
 use super::{Chart, load};
 

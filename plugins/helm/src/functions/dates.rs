@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use chandler_template::{Call, Function, FunctionError, Type, Value};
+use chandler_go_template::{Call, Function, FunctionError, Type, Value};
 
 use super::{
     Result, any,
@@ -49,7 +49,7 @@ pub(super) fn find(name: &str) -> Option<Function> {
         "duration" => Function::new(&[Any], |call, a| {
             let seconds = match any(a, 0) {
                 Value::String(text) => text.text().parse().unwrap_or_default(),
-                Value::Int(seconds, chandler_template::IntKind::Int64) => seconds,
+                Value::Int(seconds, chandler_go_template::IntKind::Int64) => seconds,
                 _ => 0_i64,
             };
             made(call, time::duration(seconds.wrapping_mul(1_000_000_000)))
@@ -57,7 +57,7 @@ pub(super) fn find(name: &str) -> Option<Function> {
         "durationRound" => Function::new(&[Any], |call, a| {
             let nanos = match any(a, 0) {
                 Value::String(text) => time::parse_duration(&text.text()).unwrap_or_default(),
-                Value::Int(nanos, chandler_template::IntKind::Int64) => nanos,
+                Value::Int(nanos, chandler_go_template::IntKind::Int64) => nanos,
                 Value::Object(object) => match object.as_any().downcast_ref::<Time>() {
                     Some(then) => now(call)?.seconds.saturating_sub(then.seconds).saturating_mul(1_000_000_000),
                     None => 0,

@@ -1,6 +1,6 @@
 //! Base64 and base32, digests, JSON and YAML.
 
-use chandler_template::{Call, Function, FunctionError, Map, Type, Value};
+use chandler_go_template::{Call, Function, FunctionError, Map, Type, Value};
 use sha2::{Digest as _, Sha256, Sha512};
 
 use crate::{json, yaml};

@@ -5,7 +5,7 @@
 
 use std::{any::Any, fmt, rc::Rc};
 
-use chandler_template::{Call, Function, FunctionError, Map, Object, Type, Value};
+use chandler_go_template::{Call, Function, FunctionError, Map, Object, Type, Value};
 
 use super::Result;
 
@@ -15,7 +15,7 @@ pub trait Entropy {
     fn generate(&self, function: &str, arguments: &[Value]) -> Option<std::result::Result<Value, String>>;
 }
 
-/// What functions need of the program around the templates: the extension of their [`chandler_template::Machine`].
+/// What functions need of the program around the templates: the extension of their [`chandler_go_template::Machine`].
 #[derive(Default)]
 pub struct Environment {
     /// Where generated values come from, if the host gives any.

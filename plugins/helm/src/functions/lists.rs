@@ -1,6 +1,6 @@
 //! Lists.
 
-use chandler_template::{Call, Element, Function, List, Type, Value};
+use chandler_go_template::{Call, Element, Function, List, Type, Value};
 
 use super::{Result, any, error, int, items, nil_pointer, numbers::integer, values};
 

@@ -1,6 +1,6 @@
 //! Maps. Some functions change their argument, as in Go.
 
-use chandler_template::{Call, Function, Map, Type, Value};
+use chandler_go_template::{Call, Function, Map, Type, Value};
 
 use super::{Result, any, error, map, text, values, values::display};
 

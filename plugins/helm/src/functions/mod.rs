@@ -16,7 +16,7 @@
 
 use std::borrow::Cow;
 
-use chandler_template::{Call, Function, FunctionError, IntKind, List, Map, Value};
+use chandler_go_template::{Call, Function, FunctionError, IntKind, List, Map, Value};
 
 mod dates;
 mod encodings;
@@ -121,11 +121,11 @@ fn items(value: &Value) -> Option<Vec<Value>> {
 
 /// A list of `int`.
 fn ints(values: impl Iterator<Item = i64>) -> Value {
-    Value::List(List::of(chandler_template::Element::Int(IntKind::Int), values.map(Value::int).collect()))
+    Value::List(List::of(chandler_go_template::Element::Int(IntKind::Int), values.map(Value::int).collect()))
 }
 
 /// Counts the bytes of a text that a function made, and gives it.
-fn made(call: &mut Call<'_>, text: impl Into<chandler_template::Str>) -> Result {
+fn made(call: &mut Call<'_>, text: impl Into<chandler_go_template::Str>) -> Result {
     let text = text.into();
     call.charge(text.len())?;
     Ok(Value::String(text))

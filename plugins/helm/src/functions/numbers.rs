@@ -1,6 +1,6 @@
 //! Arithmetic, and conversion to numbers.
 
-use chandler_template::{Call, Function, Type, Value};
+use chandler_go_template::{Call, Function, Type, Value};
 
 use super::{Result, any, error, int, ints, made, values::display};
 

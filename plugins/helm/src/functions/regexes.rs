@@ -1,6 +1,6 @@
 //! Regular expressions in Go's syntax.
 
-use chandler_template::{Call, Function, FunctionError, Type, Value};
+use chandler_go_template::{Call, Function, FunctionError, Type, Value};
 use regex::Regex;
 
 use super::{Result, int, made, pattern, text};

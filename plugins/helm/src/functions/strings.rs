@@ -1,6 +1,6 @@
 //! Text.
 
-use chandler_template::{Call, Function, Map, Str, Type, Value};
+use chandler_go_template::{Call, Function, Map, Str, Type, Value};
 
 use super::{Result, any, bytes, error, int, items, made, text, values::display};
 
@@ -202,7 +202,7 @@ fn replace(call: &mut Call<'_>, a: &[Value]) -> Result {
 fn split(call: &mut Call<'_>, a: &[Value], most: Option<i64>) -> Result {
     let parts = pieces(bytes(a, 1), bytes(a, 0), most.unwrap_or(-1));
     call.charge(bytes(a, 1).len() + parts.len() * 48)?;
-    let map = Map::of(chandler_template::Element::String);
+    let map = Map::of(chandler_go_template::Element::String);
     for (at, part) in parts.into_iter().enumerate() {
         map.insert(format!("_{at}"), Value::String(part));
     }

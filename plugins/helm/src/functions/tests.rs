@@ -1,6 +1,6 @@
 use std::rc::Rc;
 
-use chandler_template::{Functions, Limits, Machine};
+use chandler_go_template::{Functions, Limits, Machine};
 use proptest::prelude::*;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::{any::Any, fmt::Write as _};
 
-use chandler_template::{FunctionError, Object, Value};
+use chandler_go_template::{FunctionError, Object, Value};
 
 /// A point in time with the zone that it is shown in.
 #[derive(Clone, Debug, PartialEq, Eq)]

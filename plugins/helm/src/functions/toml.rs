@@ -1,6 +1,6 @@
 //! Writing TOML as BurntSushi/toml does, behind `toToml`.
 
-use chandler_template::{Map, Value};
+use chandler_go_template::{Map, Value};
 
 use crate::{
     json::{MOST_BYTES, MOST_DEEP},

@@ -1,6 +1,6 @@
 //! URLs and paths.
 
-use chandler_template::{Function, FunctionError, Map, Type, Value};
+use chandler_go_template::{Function, FunctionError, Map, Type, Value};
 
 use super::{Result, made, map, text};
 

@@ -1,6 +1,6 @@
 //! Kinds and types, defaults, equality, copies, and how values are printed.
 
-use chandler_template::{Call, Function, List, Map, Str, Type, Value};
+use chandler_go_template::{Call, Function, List, Map, Str, Type, Value};
 
 use crate::{json::MOST_BYTES, number};
 

@@ -2,7 +2,7 @@
 
 use std::{any::Any, cmp::Ordering, rc::Rc};
 
-use chandler_template::{Function, FunctionError, Object, Type, Value};
+use chandler_go_template::{Function, FunctionError, Object, Type, Value};
 
 use super::{
     Result, text,
@@ -27,7 +27,7 @@ pub(super) fn find(name: &str) -> Option<Function> {
 
 /// Values in templates have Go's `int64`; a larger `uint64` keeps its bits.
 fn number(value: u64) -> Value {
-    Value::Int(value.cast_signed(), chandler_template::IntKind::Uint64)
+    Value::Int(value.cast_signed(), chandler_go_template::IntKind::Uint64)
 }
 
 impl Object for Version {

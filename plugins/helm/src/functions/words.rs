@@ -1,6 +1,6 @@
 //! Words: their case, their initials, and lines of a length.
 
-use chandler_template::{Function, Type, Value};
+use chandler_go_template::{Function, Type, Value};
 
 use super::{
     Result, int, made,
@@ -257,7 +257,7 @@ fn abbreviate(text: &str, offset: i64, width: i64) -> String {
     format!("...{}", part(length - (width - 3), length))
 }
 
-fn wrap(call: &mut chandler_template::Call<'_>, width: i64, text: &str, line: &str, long: bool) -> Result<Value> {
+fn wrap(call: &mut chandler_go_template::Call<'_>, width: i64, text: &str, line: &str, long: bool) -> Result<Value> {
     let line = if line.is_empty() { "\n" } else { line };
     let width = usize::try_from(width.max(1)).unwrap_or(usize::MAX);
     let bytes = text.as_bytes();

@@ -3,7 +3,7 @@
 use std::{any::Any, collections::BTreeMap, rc::Rc};
 
 use base64::Engine as _;
-use chandler_template::{Element, FunctionError, List, Map, Object, Str, Type, Value};
+use chandler_go_template::{Element, FunctionError, List, Map, Object, Str, Type, Value};
 
 use super::{base_name, glob::Glob};
 

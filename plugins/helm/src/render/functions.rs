@@ -1,6 +1,6 @@
 //! The functions that render, and those of [`crate::functions`].
 
-use chandler_template::{Call, Error, Function, FunctionError, Functions, Map, Str, Type, Value, quote};
+use chandler_go_template::{Call, Error, Function, FunctionError, Functions, Map, Str, Type, Value, quote};
 
 /// Around the message of `fail` and `required`, so that the engine finds it in the text of an error.
 pub(super) const START: &str = "HELM_ERR_START";

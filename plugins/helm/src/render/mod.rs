@@ -7,7 +7,7 @@ mod objects;
 
 use std::rc::Rc;
 
-use chandler_template::{Error, Functions, Limit, Limits, Machine, Map, Str, Value};
+use chandler_go_template::{Error, Functions, Limit, Limits, Machine, Map, Str, Value};
 
 pub use self::{
     files::Files,
@@ -230,7 +230,7 @@ fn execution_error(path: &str, error: Error) -> RenderError {
 
 /// The refusal of a function, wherever it was called.
 fn refused(error: &Error) -> Option<String> {
-    use chandler_template::{Cause, FunctionError};
+    use chandler_go_template::{Cause, FunctionError};
     match error {
         Error::Execution { cause: Cause::Function { error: function, .. }, .. } => match function {
             FunctionError::Refused { .. } => Some(function.to_string()),

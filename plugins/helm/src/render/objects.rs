@@ -2,7 +2,7 @@
 
 use std::{any::Any, cell::LazyCell, fmt, rc::Rc};
 
-use chandler_template::{Element, FunctionError, List, Map, Object, Type, Value};
+use chandler_go_template::{Element, FunctionError, List, Map, Object, Type, Value};
 
 use crate::chart;
 

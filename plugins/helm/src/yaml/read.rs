@@ -1,6 +1,6 @@
 //! Reading YAML as Helm does: `sigs.k8s.io/yaml`, which converts to JSON, whose numbers are all `float64`.
 
-use chandler_template::{Map, Value};
+use chandler_go_template::{Map, Value};
 use chandler_yaml::{Document, Kind, Limits, Node, ParseError};
 
 /// Why a text is not read.

@@ -1,4 +1,4 @@
-use chandler_template::{Map, Value};
+use chandler_go_template::{Map, Value};
 use proptest::prelude::*;
 
 use super::*;

@@ -1,6 +1,6 @@
 //! Writing values as YAML, with the text that Helm gives: it feeds checksums.
 
-use chandler_template::{Map, Value};
+use chandler_go_template::{Map, Value};
 
 use crate::{
     json::{MOST_BYTES, MOST_DEEP},

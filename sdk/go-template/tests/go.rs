@@ -3,7 +3,7 @@
 //! `go.jsonl` was written by a program around text/template with the data and functions below, one line for each template: what it gives, or the
 //! text of its error.
 
-use chandler_template::{Limits, Value};
+use chandler_go_template::{Limits, Value};
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use chandler_template::{Call, Function, FunctionError, Functions, Limits, List, Machine, Map, Type, Value};
+use chandler_go_template::{Call, Function, FunctionError, Functions, Limits, List, Machine, Map, Type, Value};
 
 #[derive(Debug)]
 pub(crate) struct Few;
@@ -28,7 +28,7 @@ impl Functions for Few {
             "dict" => Function::variadic(&[], Type::Any, |call, arguments| {
                 let mut map = Vec::new();
                 for pair in arguments.chunks_exact(2) {
-                    map.push((chandler_template::sprint(call.meter(), &pair[..1])?.shared(), pair[1].clone()));
+                    map.push((chandler_go_template::sprint(call.meter(), &pair[..1])?.shared(), pair[1].clone()));
                 }
                 Ok(Value::Map(map.into_iter().collect::<Map>()))
             }),
@@ -52,7 +52,7 @@ impl Functions for Few {
                 Ok(Value::List(List::bytes(text(&arguments[0]).as_bytes())))
             }),
             "two" => Function::new(&[Type::String, Type::Int], |call, arguments| {
-                Ok(chandler_template::sprint(call.meter(), arguments)?.into())
+                Ok(chandler_go_template::sprint(call.meter(), arguments)?.into())
             }),
             "include" => Function::new(&[Type::String, Type::Any], |call, arguments| {
                 Ok(call.execute(&text(&arguments[0]), &arguments[1])?.into())

@@ -1,6 +1,6 @@
 //! What hostile templates cost.
 
-use chandler_template::{Limits, Value};
+use chandler_go_template::{Limits, Value};
 
 use crate::support::render;
 
