@@ -60,6 +60,10 @@ impl From<Limit> for Box<Error> {
 }
 
 impl Execution<'_> {
+    #[cfg_attr(
+        target_pointer_width = "32",
+        expect(clippy::unnecessary_box_returns, reason = "large with pointers of 64 bits")
+    )]
     fn error(&self, cause: Cause) -> Box<Error> {
         let Frame { template, at, .. } = &self.frame;
         let (line, column) = template.source.place(*at);
@@ -78,6 +82,10 @@ impl Execution<'_> {
     }
 
     /// The error of a function. Limits have no position.
+    #[cfg_attr(
+        target_pointer_width = "32",
+        expect(clippy::unnecessary_box_returns, reason = "large with pointers of 64 bits")
+    )]
     fn function_error(&mut self, at: Id, name: &str, error: FunctionError) -> Box<Error> {
         match error {
             FunctionError::Limit(limit) => limit.into(),

@@ -23,7 +23,7 @@ pub fn write(value: &Value) -> Result<String, String> {
 /// A value as `toYamlPretty` writes it, with a final line feed: go-yaml v3, with sequences indented.
 ///
 /// # Errors
-/// As of [`write`].
+/// As of [`write()`].
 pub fn write_pretty(value: &Value) -> Result<String, String> {
     write_in(value, Dialect::V3)
 }
