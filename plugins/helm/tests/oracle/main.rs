@@ -29,7 +29,7 @@ fn is_in_sample(pair: &Pair) -> bool {
         .id
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    (hash >> 32) % SAMPLE == 0
+    (hash >> 32).is_multiple_of(SAMPLE)
 }
 
 fn unpack(archive: &Path, to: &Path) {
