@@ -22,7 +22,7 @@ use crate::{
 /// The name of the format.
 pub const FORMAT: &str = "helm";
 
-/// The version of Kubernetes, where no cluster is known: that of Helm 3.21.
+/// The version of Kubernetes, where no cluster is known, as in Helm 3.21.
 const KUBERNETES: &str = "v1.33.0";
 
 /// What Helm takes as served, where no cluster is known.
@@ -170,7 +170,7 @@ fn place(message: &str) -> Option<(String, u32, u32)> {
     })
 }
 
-/// The path in the bundle: a template's name begins with that of the chart.
+/// The path in the bundle: a template's name begins with the chart's.
 fn inside(path: &str) -> Option<String> {
     path.split_once('/').map(|(_, path)| path.to_owned())
 }

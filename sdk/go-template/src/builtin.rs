@@ -38,7 +38,7 @@ pub(crate) enum Builtin {
 }
 
 /// A value with what reflection knows besides: whether it was read from a place that is declared as `interface {}`. Nil that was is a nil
-/// interface; nil that was not is no value at all.
+/// interface; reflection has no value for other nils.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
     pub(crate) value: Value,
@@ -54,7 +54,7 @@ impl Held {
         Self { boxed: false, ..self }
     }
 
-    /// Whether it is no value at all.
+    /// Whether reflection has no value for it.
     pub(crate) fn is_invalid(&self) -> bool {
         self.value.is_nil() && !self.boxed
     }

@@ -107,7 +107,7 @@ impl Call<'_> {
         self.machine.extension()
     }
 
-    /// Calls a function by its name with these arguments, which are checked as those of a template's call. For tests of functions.
+    /// Calls a function by its name with these arguments, which are checked as in a template's call. For tests of functions.
     pub fn call(&mut self, name: &str, arguments: &[Value]) -> Result<Value, FunctionError> {
         self.machine.call(name, arguments)
     }

@@ -1,4 +1,4 @@
-//! The parser. As in Go, functions and variables must exist, and the line of an error is that of the token that was read last.
+//! The parser. As in Go, functions and variables must exist, and an error has the line of the token that was read last.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -122,7 +122,7 @@ impl Parser<'_> {
         seen
     }
 
-    /// The next token that is no space; spaces before it are dropped.
+    /// The next token that is not a space; spaces before it are dropped.
     fn peek_word(&mut self) -> (Kind, usize) {
         let token = self.next_word();
         let seen = (token.kind, token.position);

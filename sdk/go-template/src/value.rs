@@ -37,7 +37,7 @@ pub enum Value {
 
 /// Go's integer types. A `uint64` above the largest `i64` is kept as its two's complement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those of Go")]
+#[expect(missing_docs, reason = "Go has the same names")]
 pub enum IntKind {
     Int,
     Int32,
@@ -125,7 +125,7 @@ pub struct List {
     items: Rc<Items>,
 }
 
-/// The items of a list. Those of a `[]uint8` are made when one is looked at, since a value takes more than twenty times the memory of a byte.
+/// The items of a list. A `[]uint8` makes its items when one is looked at, since a value takes more than twenty times the memory of a byte.
 struct Items {
     bytes: Option<Box<[u8]>>,
     values: OnceCell<Vec<Value>>,

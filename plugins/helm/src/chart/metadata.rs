@@ -9,7 +9,7 @@ use crate::{functions::version::Version, number, yaml};
 
 /// What `Chart.yaml` says.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[expect(missing_docs, reason = "the fields are those of Chart.yaml")]
+#[expect(missing_docs, reason = "the fields have the names of Chart.yaml")]
 pub struct Metadata {
     pub name: String,
     pub home: String,
@@ -26,7 +26,7 @@ pub struct Metadata {
     pub deprecated: bool,
     pub annotations: Vec<(String, String)>,
     pub kube_version: String,
-    /// The declared dependencies. `None` if the chart declares none; those of its subcharts are not processed then.
+    /// The declared dependencies. `None` if the chart declares none; its subcharts' dependencies are not processed then.
     pub dependencies: Option<Vec<Dependency>>,
     /// `application`, `library`, or empty.
     pub kind: String,
@@ -34,7 +34,7 @@ pub struct Metadata {
 
 /// Who maintains a chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are those of Chart.yaml")]
+#[expect(missing_docs, reason = "the fields have the names of Chart.yaml")]
 pub struct Maintainer {
     pub name: String,
     pub email: String,
@@ -43,7 +43,7 @@ pub struct Maintainer {
 
 /// A declared dependency.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[expect(missing_docs, reason = "the fields are those of Chart.yaml")]
+#[expect(missing_docs, reason = "the fields have the names of Chart.yaml")]
 pub struct Dependency {
     pub name: String,
     pub version: String,

@@ -4,7 +4,7 @@ use chandler_go_template::{List, Map, Value};
 
 use super::{Chart, load};
 
-/// What is nested deeper is not merged; reading YAML refuses it before.
+/// Deeper values are not merged; reading YAML refuses them before.
 const MOST_DEEP: usize = 250;
 
 /// The values of a file that a user gives.

@@ -100,7 +100,7 @@ fn trimmed(mut text: String) -> String {
     text
 }
 
-/// A text, or none if the value has no form in it, as Helm does.
+/// A text; empty if the value cannot be written in this form, as Helm does.
 fn or_nothing(call: &mut Call<'_>, written: std::result::Result<String, String>) -> Result {
     made(call, written.unwrap_or_default())
 }

@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, fmt};
 
-/// A version. The order of its parts is that of semantic versioning; build metadata does not count.
+/// A version. Its parts are ordered as in semantic versioning; build metadata does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     /// The first number.

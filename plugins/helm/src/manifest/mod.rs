@@ -21,7 +21,7 @@ pub struct Documents {
     pub warnings: Vec<String>,
 }
 
-/// A document that is no hook.
+/// A document that is not a hook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
     /// The template it comes from.

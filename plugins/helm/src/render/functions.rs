@@ -1,4 +1,4 @@
-//! The functions that render, and those of [`crate::functions`].
+//! The functions that render, and all of [`crate::functions`].
 
 use chandler_go_template::{Call, Error, Function, FunctionError, Functions, Map, Str, Type, Value, quote};
 

@@ -7,7 +7,7 @@ const STEPS: usize = 100_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Char(char),
-    /// `?`: a character that is no slash.
+    /// `?`: a character except a slash.
     One,
     /// `*`.
     Some,

@@ -168,7 +168,7 @@ impl Capabilities {
         format!("v{}.{}.{}", part(), part(), part())
     }
 
-    /// The numbers of the version; what a provider appends is no part of them.
+    /// The numbers of the version; what a provider appends does not belong to them.
     fn parts(&self) -> impl Iterator<Item = &str> {
         self.kubernetes.trim_start_matches('v').split(['-', '+']).next().unwrap_or_default().split('.')
     }

@@ -1,4 +1,4 @@
-//! Whole charts through the engine: what Helm says of a template that fails.
+//! Whole charts through the engine: Helm's texts for templates that fail.
 
 use chandler_go_template::Limits;
 

@@ -176,7 +176,7 @@ fn values() -> impl Strategy<Value = serde_json::Value> {
 }
 
 proptest! {
-    /// What is written reads back as what it was.
+    /// A written value reads back as itself.
     #[test]
     fn what_is_written_reads_back(value in values()) {
         let value = crate::json::read(&value.to_string()).unwrap();
