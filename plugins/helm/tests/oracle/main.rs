@@ -17,7 +17,7 @@ use chandler_test_support::needs;
 use pairs::{Class, Pair};
 
 /// One pair of so many is compared.
-const SAMPLE: u64 = 12;
+const SAMPLE: u64 = 16;
 
 /// The pairs of the sample that differ, and how. The list may not grow; a pair that is equal now leaves it.
 const KNOWN: [(&str, Class); 0] = [];
