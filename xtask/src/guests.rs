@@ -22,8 +22,12 @@ impl Guest {
     }
 }
 
-/// The provisioners that the command contains: one in each directory of `plugins`.
-fn built_in() -> anyhow::Result<Vec<Guest>> {
+/// The provisioners that are published as components, `target/plugins/NAME.wasm`: the command does not contain them, and a ProvisionerClass names one
+/// by where it is.
+const PUBLISHED: [&str; 1] = ["helm"];
+
+/// The provisioners of this project: one in each directory of `plugins`.
+fn first_party() -> anyhow::Result<Vec<Guest>> {
     let directory = command::root().join("plugins");
     let entries = fs::read_dir(&directory).with_context(|| format!("cannot read {}", directory.display()))?;
     let mut guests = Vec::new();
@@ -38,6 +42,13 @@ fn built_in() -> anyhow::Result<Vec<Guest>> {
     Ok(guests)
 }
 
+/// The provisioners that the command contains: `BUILTINS` of host/builtin lists the same ones.
+fn built_in() -> anyhow::Result<Vec<Guest>> {
+    let mut guests = first_party()?;
+    guests.retain(|guest| !PUBLISHED.iter().any(|name| guest.package == format!("chandler-{name}")));
+    Ok(guests)
+}
+
 /// The packages of these provisioners.
 pub(crate) fn built_in_packages() -> anyhow::Result<Vec<String>> {
     Ok(built_in()?.into_iter().map(|guest| guest.package).collect())
@@ -46,9 +57,9 @@ pub(crate) fn built_in_packages() -> anyhow::Result<Vec<String>> {
 /// What only tests run.
 const TESTED: [(&str, &str); 2] = [("chandler-guest-hostile", "test/hostile.wasm"), ("lamps", "test/lamps.wasm")];
 
-/// Builds every guest into `target/plugins`.
+/// Builds every guest into `target/plugins`: built-in and published ones, and what only tests run.
 pub(crate) fn build_all() -> anyhow::Result<()> {
-    let mut guests = built_in()?;
+    let mut guests = first_party()?;
     guests.extend(TESTED.map(|(package, component)| Guest::new(package, component)));
     build(&guests)
 }
@@ -84,4 +95,28 @@ fn build(guests: &[Guest]) -> anyhow::Result<()> {
         componentize.arg(target.join("plugins").join(&guest.component));
     }
     command::run(&mut componentize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names in `builtin!("NAME", …)` of host/builtin, sorted.
+    fn embedded() -> Vec<String> {
+        let source = fs::read_to_string(command::root().join("host/builtin/src/lib.rs")).unwrap();
+        let mut names: Vec<String> =
+            source.split("builtin!(\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_provisioner_is_embedded_or_published() {
+        let packages = |names: &[String]| names.iter().map(|name| format!("chandler-{name}")).collect::<Vec<_>>();
+        assert_eq!(built_in_packages().unwrap(), packages(&embedded()));
+        let all: Vec<String> = first_party().unwrap().into_iter().map(|guest| guest.package).collect();
+        for name in PUBLISHED {
+            assert!(all.contains(&format!("chandler-{name}")), "plugins/{name} does not exist");
+        }
+    }
 }

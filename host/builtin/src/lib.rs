@@ -30,7 +30,7 @@ macro_rules! builtin {
 }
 
 /// All built-in provisioners, in the order in which they detect formats: narrower formats first. `cargo xtask plugins` builds each
-/// directory of `plugins/`.
+/// directory of `plugins/`; those that are not here are published as components (`PUBLISHED` in xtask/src/guests.rs).
 pub const BUILTINS: &[Builtin] =
     &[builtin!("registry", "registry+v1"), builtin!("resolveset", "resolveset+v0"), builtin!("plain", "plain+v0")];
 

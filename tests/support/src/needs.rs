@@ -105,6 +105,21 @@ pub fn promtool() -> Option<PathBuf> {
     works.then(|| PathBuf::from("promtool"))
 }
 
+/// Whether this machine has the programs tar and xz. Prints the reason for skipping if it has not.
+///
+/// # Panics
+///
+/// If it has not and tests may not be skipped.
+pub fn xz() -> bool {
+    let works =
+        |program: &str| Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    let works = works("tar") && works("xz");
+    if !works {
+        skip("there is no tar with xz (on Debian: apt-get install tar xz-utils)");
+    }
+    works
+}
+
 /// The program helm. Prints the reason for skipping if there is none, also where tests may not be skipped if `CHANDLER_TESTS_WITHOUT` lists it:
 /// the chart is also rendered without it.
 ///

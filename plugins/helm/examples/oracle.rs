@@ -1,0 +1,51 @@
+//! Renders the charts of the oracle, and counts what is equal to what Helm gives.
+//!
+//! `cargo run --release -p chandler-helm --example oracle -- FOLDER [PUBLISHER[/NAME[/SET]] | from:PUBLISHER…]…`, where the folder is the unpacked
+//! `dev.tar.xz`.
+
+#![expect(clippy::print_stdout, reason = "an example for the terminal")]
+
+#[path = "../tests/oracle/pairs.rs"]
+mod pairs;
+
+use std::{
+    collections::BTreeMap,
+    env,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use pairs::Class;
+
+fn main() {
+    let mut arguments = env::args().skip(1);
+    let folder = arguments.next().unwrap_or_default();
+    let folder = Path::new(&folder);
+    let wanted: Vec<String> = arguments.collect();
+    let capabilities = pairs::capabilities(folder);
+    let mut counts: BTreeMap<Class, usize> = BTreeMap::new();
+    let mut slowest = Vec::new();
+    for pair in pairs::pairs(folder) {
+        let takes = |wanted: &String| {
+            wanted.strip_prefix("from:").map_or(pair.id.starts_with(wanted), |first| *pair.id >= *first)
+        };
+        if !wanted.is_empty() && !wanted.iter().any(takes) {
+            continue;
+        }
+        let start = Instant::now();
+        let compared = pairs::compare(&pair, &capabilities);
+        *counts.entry(compared.class).or_default() += 1;
+        if !matches!(compared.class, Class::Equal | Class::SameError) {
+            println!("{:?} {}\n  {}", compared.class, pair.id, compared.detail);
+        }
+        slowest.push((start.elapsed(), pair.id));
+    }
+    slowest.sort();
+    for (time, id) in slowest.iter().rev().take(5) {
+        println!("{time:?} {id}");
+    }
+    println!("total {:?}", slowest.iter().map(|(time, _)| *time).sum::<Duration>());
+    for (class, count) in counts {
+        println!("{count:5} {class:?}");
+    }
+}

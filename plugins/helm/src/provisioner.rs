@@ -1,0 +1,371 @@
+//! The export: a chart as a bundle.
+//!
+//! The configuration is rukpak's: `values`, a YAML text, or an object. Objects come in this order of stages: `crds/`, the hooks before an
+//! installation by their weights, the manifests, the hooks after it. Hooks of a deletion or rollback have no place in a release, and tests run
+//! on demand: both are left out with a finding. Generated values are refused by name.
+
+use chandler_go_template::{Limits, Map};
+use chandler_sdk::{
+    Content, Description, Diagnostic, Facts, Failure, Location, Output, Provisioner, Request, yaml::Node,
+};
+use serde_json::{Value as Json, json};
+
+use crate::{
+    chart::{File, values},
+    functions::Environment,
+    manifest::{self, Hook},
+    pipeline::{self, Rendered, Stage},
+    render::{ApiVersions, Capabilities, Release},
+    yaml,
+};
+
+/// The name of the format.
+pub const FORMAT: &str = "helm";
+
+/// The version of Kubernetes, where no cluster is known, as in Helm 3.21.
+const KUBERNETES: &str = "v1.33.0";
+
+/// What Helm takes as served, where no cluster is known.
+const SERVED: &[&str] = &[
+    "v1",
+    "admissionregistration.k8s.io/v1",
+    "apiextensions.k8s.io/v1",
+    "apiregistration.k8s.io/v1",
+    "apps/v1",
+    "authentication.k8s.io/v1",
+    "authorization.k8s.io/v1",
+    "autoscaling/v1",
+    "autoscaling/v2",
+    "batch/v1",
+    "certificates.k8s.io/v1",
+    "coordination.k8s.io/v1",
+    "discovery.k8s.io/v1",
+    "events.k8s.io/v1",
+    "flowcontrol.apiserver.k8s.io/v1",
+    "networking.k8s.io/v1",
+    "node.k8s.io/v1",
+    "policy/v1",
+    "rbac.authorization.k8s.io/v1",
+    "scheduling.k8s.io/v1",
+    "storage.k8s.io/v1",
+];
+
+/// Bytes of notes that a finding shows.
+const NOTES: usize = 2000;
+
+/// The provisioner.
+#[derive(Debug)]
+pub struct Helm;
+
+impl Provisioner for Helm {
+    const FACTS: Facts = Facts::new("helm", env!("CARGO_PKG_VERSION")).formats(&[FORMAT]);
+
+    fn detect(content: &dyn Content) -> Option<String> {
+        content.exists("Chart.yaml").then(|| FORMAT.to_owned())
+    }
+
+    fn config_schema(_: &dyn Content) -> Result<Option<String>, Failure> {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": "Configuration of a Helm chart",
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "values": {
+                    "description": "The values of the chart, as a YAML text or an object.",
+                    "type": ["string", "object", "null"],
+                },
+            },
+        });
+        Ok(Some(schema.to_string()))
+    }
+
+    fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
+        let values = given(request.config().get("values")).map_err(|message| {
+            let finding = Diagnostic::error("InvalidValues", message).at("config").pointer("/values");
+            Failure::InvalidConfig(vec![finding.help("write the values as an object, or as a YAML text with a map")])
+        })?;
+        let mut files = Vec::new();
+        for entry in content.files("") {
+            let data = content
+                .read(&entry.path)
+                .map_err(|error| Failure::internal(format!("cannot read {}: {error}", entry.path)))?;
+            files.push(File::new(entry.path, data));
+        }
+        let kinds = request.clone();
+        let rendered = pipeline::render(pipeline::Request {
+            files,
+            values: vec![values],
+            release: Release {
+                name: request.name().to_owned(),
+                namespace: request.namespace().to_owned(),
+                revision: 1,
+                upgrade: false,
+            },
+            capabilities: Capabilities {
+                kubernetes: request.kubernetes_version().unwrap_or(KUBERNETES).to_owned(),
+                api_versions: ApiVersions::lazy(move || served(kinds.api_kinds())),
+            },
+            environment: Environment::default(),
+            limits: Limits::default(),
+        })
+        .map_err(failed)?;
+        emit(&rendered, output)
+    }
+}
+
+/// The values of the configuration.
+fn given(values: Option<&Json>) -> Result<Map, String> {
+    match values {
+        None | Some(Json::Null) => Ok(Map::new()),
+        Some(Json::String(text)) => values::read(text),
+        // As a text, so that numbers are read as in a values file.
+        Some(object) => values::read(&object.to_string()),
+    }
+}
+
+/// The kinds of a cluster, with their groups and versions.
+fn served(kinds: &[String]) -> Vec<String> {
+    if kinds.is_empty() {
+        return SERVED.iter().map(ToString::to_string).collect();
+    }
+    let mut all: Vec<String> =
+        kinds.iter().filter_map(|kind| kind.rsplit_once('/')).map(|(version, _)| version.to_owned()).collect();
+    all.dedup();
+    all.extend(kinds.iter().cloned());
+    all
+}
+
+/// A failure with its place.
+fn failed(failure: pipeline::Failure) -> Failure {
+    let code = match failure.stage {
+        _ if failure.refused => "UnsupportedTemplate",
+        Stage::Load => "InvalidChart",
+        Stage::Installable => "LibraryChart",
+        Stage::Dependencies => "InvalidDependencies",
+        Stage::Values => "InvalidValues",
+        Stage::KubeVersion => "UnsupportedKubernetes",
+        Stage::Render => "TemplateFailed",
+        Stage::Manifests => "InvalidManifest",
+    };
+    let mut finding = Diagnostic::error(code, failure.message.trim_end());
+    if let Some((path, line, column)) = place(&failure.message) {
+        finding = finding.at(path).position(line, column);
+    }
+    match failure.stage {
+        _ if failure.refused => Failure::Unsupported(vec![finding]),
+        Stage::Values => Failure::InvalidConfig(vec![finding]),
+        _ => Failure::InvalidContent(vec![finding]),
+    }
+}
+
+/// The first `CHART/PATH:LINE:COLUMN` of a text, as path in the bundle. Go counts columns from 0.
+fn place(message: &str) -> Option<(String, u32, u32)> {
+    message.split([' ', '(', ')']).find_map(|word| {
+        let mut parts = word.trim_end_matches(':').split(':');
+        let (path, line) = (parts.next()?, parts.next()?.parse().ok()?);
+        let column =
+            parts.next().and_then(|column| column.parse::<u32>().ok()).map_or(0, |column| column.saturating_add(1));
+        Some((inside(path)?, line, column))
+    })
+}
+
+/// The path in the bundle: a template's name begins with the chart's.
+fn inside(path: &str) -> Option<String> {
+    path.split_once('/').map(|(_, path)| path.to_owned())
+}
+
+fn location(path: &str) -> Option<Location> {
+    inside(path).map(Location::file)
+}
+
+fn emit(rendered: &Rendered, output: &mut dyn Output) -> Result<(), Failure> {
+    let metadata = &rendered.chart.metadata;
+    output.describe(&Description {
+        name: Some(format!("{}.v{}", metadata.name, metadata.version.trim_start_matches('v'))),
+        package: Some(metadata.name.clone()),
+        version: Some(metadata.version.clone()),
+        ..Description::default()
+    });
+    for warning in &rendered.warnings {
+        output.report(&Diagnostic::warning("ChartWarning", warning.as_str()));
+    }
+    let before = hooks(&rendered.documents.hooks, "pre-");
+    let after: Vec<_> =
+        hooks(&rendered.documents.hooks, "post-").into_iter().filter(|hook| !before.contains(hook)).collect();
+    let mut stage = 0;
+    for crd in &rendered.crds {
+        let text = crd.file.text();
+        for (_, part) in manifest::split(&text) {
+            let documents = yaml::documents(&format!("{part}\n")).map_err(|error| {
+                Failure::InvalidContent(vec![
+                    Diagnostic::error("InvalidManifest", error.to_string()).at(inside(&crd.path).unwrap_or_default()),
+                ])
+            })?;
+            for document in documents.iter().filter(|document| !document.root.is_null()) {
+                output.emit_value(&document.root.to_json(), Some(stage), location(&crd.path))?;
+            }
+        }
+    }
+    emit_hooks(&before, &mut stage, output)?;
+    stage += 1;
+    for manifest in &rendered.documents.manifests {
+        if let Some(object) = object(manifest.object.as_ref()) {
+            output.emit_value(&object, Some(stage), location(&manifest.path))?;
+        }
+    }
+    emit_hooks(&after, &mut stage, output)?;
+    for hook in rendered.documents.hooks.iter().filter(|hook| !before.contains(hook) && !after.contains(hook)) {
+        output.report(&left_out(hook));
+    }
+    if !rendered.documents.notes.trim().is_empty() {
+        let notes: String = rendered.documents.notes.trim().chars().take(NOTES).collect();
+        output.report(&Diagnostic::info("Notes", notes).at("templates/NOTES.txt"));
+    }
+    Ok(())
+}
+
+/// An object without the null that a document with nothing but comments is.
+fn object(node: Option<&Node>) -> Option<Json> {
+    node.filter(|node| !node.is_null()).map(Node::to_json)
+}
+
+/// The hooks of an installation or upgrade at this time, by weight and then by name, as Helm runs them.
+fn hooks<'h>(hooks: &'h [Hook], time: &str) -> Vec<&'h Hook> {
+    let wanted = |event: &String| event.strip_prefix(time).is_some_and(|event| matches!(event, "install" | "upgrade"));
+    let mut found: Vec<&Hook> = hooks.iter().filter(|hook| hook.events.iter().any(wanted)).collect();
+    found.sort_by(|left, right| left.weight.cmp(&right.weight).then_with(|| left.name.cmp(&right.name)));
+    found
+}
+
+/// Emits hooks, each weight in a stage of its own.
+fn emit_hooks(hooks: &[&Hook], stage: &mut u32, output: &mut dyn Output) -> Result<(), Failure> {
+    let mut weight = None;
+    for hook in hooks {
+        if weight != Some(hook.weight) {
+            *stage += 1;
+            weight = Some(hook.weight);
+        }
+        if let Some(object) = object(hook.object.as_ref()) {
+            output.emit_value(&object, Some(*stage), location(&hook.path))?;
+        }
+        if !hook.delete_policies.is_empty() {
+            let message = format!(
+                "the {} {:?} is a hook that Helm deletes ({}); here it stays part of the release",
+                hook.kind,
+                hook.name,
+                hook.delete_policies.join(", ")
+            );
+            output.report(&Diagnostic::info("HookStays", message).at(inside(&hook.path).unwrap_or_default()));
+        }
+    }
+    Ok(())
+}
+
+fn left_out(hook: &Hook) -> Diagnostic {
+    let (kind, name, events) = (&hook.kind, &hook.name, hook.events.join(", "));
+    let path = inside(&hook.path).unwrap_or_default();
+    if hook.events.iter().all(|event| event.starts_with("test")) {
+        Diagnostic::info("TestLeftOut", format!("the {kind} {name:?} is a test, which is not installed")).at(path)
+    } else {
+        let message =
+            format!("the {kind} {name:?} is a hook for {events}, which has no place in a release: it is not installed");
+        Diagnostic::warning("HookLeftOut", message).at(path).help("remove it from the chart, or run it yourself")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_sdk::testing::{Bundle, run};
+
+    use super::*;
+
+    fn chart(files: &[(&str, &str)]) -> Bundle {
+        let own = [("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.2.3\n"), ("values.yaml", "replicas: 1\n")];
+        Bundle::new(own.iter().chain(files).map(|(path, text)| (*path, *text)))
+    }
+
+    fn job(name: &str, hook: &str, weight: i32) -> String {
+        format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {name}\n  annotations:\n    helm.sh/hook: {hook}\n    helm.sh/hook-weight: \"{weight}\"\n"
+        )
+    }
+
+    #[test]
+    fn a_chart_is_rendered_in_stages() {
+        let hooks = [
+            job("b", "pre-install,pre-upgrade", 5),
+            job("a", "pre-install", -1),
+            job("c", "post-install", 0),
+            job("d", "test", 0),
+            job("e", "pre-delete", 0),
+        ]
+        .join("---\n");
+        let content = chart(&[
+            (
+                "crds/x.yaml",
+                "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\n",
+            ),
+            ("templates/hooks.yaml", &hooks),
+            (
+                "templates/map.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {count: {{ .Values.replicas | quote }}}\n",
+            ),
+            ("templates/NOTES.txt", "Hello {{ .Release.Namespace }}"),
+        ]);
+        let request = Request::new()
+            .with_name("demo")
+            .with_namespace("ns")
+            .with_config(serde_json::from_value(json!({"values": "replicas: 3"})).unwrap());
+        assert_eq!(Helm::detect(&content).as_deref(), Some("helm"));
+        let recorder = run::<Helm>(&content, &request).unwrap();
+        let objects: Vec<String> = recorder
+            .objects
+            .iter()
+            .map(|object| format!("{} {} {:?}", object.value["kind"], object.value["metadata"]["name"], object.stage))
+            .collect();
+        assert_eq!(
+            objects,
+            [
+                "\"CustomResourceDefinition\" \"x\" Some(0)",
+                "\"Job\" \"a\" Some(1)",
+                "\"Job\" \"b\" Some(2)",
+                "\"ConfigMap\" \"demo\" Some(3)",
+                "\"Job\" \"c\" Some(4)",
+            ]
+        );
+        assert_eq!(recorder.objects[3].value["data"]["count"], "3");
+        let mut codes: Vec<&str> = recorder.findings.iter().map(|finding| finding.code.as_str()).collect();
+        codes.sort_unstable();
+        assert_eq!(codes, ["HookLeftOut", "Notes", "TestLeftOut"]);
+    }
+
+    #[test]
+    fn a_failing_template_is_found_at_its_place() {
+        let content = chart(&[("templates/a.yaml", "a: 1\nb: {{ required \"need it\" .Values.missing }}\n")]);
+        let Err(Failure::InvalidContent(findings)) = run::<Helm>(&content, &Request::new()) else {
+            panic!("it must fail")
+        };
+        let place = findings[0].location.clone().unwrap();
+        assert_eq!((place.path.as_str(), place.line()), ("templates/a.yaml", Some(2)));
+        assert_eq!(findings[0].message, "execution error at (web/templates/a.yaml:2:6): need it");
+    }
+
+    #[test]
+    fn generated_values_are_refused_by_name() {
+        let content = chart(&[("templates/a.yaml", "a: {{ randAlphaNum 5 }}\n")]);
+        let Err(Failure::Unsupported(findings)) = run::<Helm>(&content, &Request::new()) else {
+            panic!("it must be refused")
+        };
+        assert!(findings[0].message.contains("randAlphaNum is not available"), "{}", findings[0].message);
+    }
+
+    #[test]
+    fn values_must_be_a_map() {
+        let request = Request::new().with_config(serde_json::from_value(json!({"values": "- a"})).unwrap());
+        let Err(Failure::InvalidConfig(findings)) = run::<Helm>(&chart(&[]), &request) else {
+            panic!("it must be refused")
+        };
+        assert_eq!(findings[0].code, "InvalidValues");
+    }
+}
