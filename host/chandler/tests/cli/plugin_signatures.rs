@@ -40,10 +40,13 @@ fn a_signed_component_is_verified_and_pulled_by_the_keys_that_signed_it() {
     assert_eq!(verify(&["--key", &one_public]).code, Some(8), "a dry run signs nothing");
 
     assert_eq!(user.run(&["plugin", "sign", &image, "--key", &one]).data(), pinned);
+    let again = user.run(&["plugin", "sign", &image, "--key", &one]);
+    assert!(again.stderr.contains("is signed with this key already"), "{}", again.stderr);
+    assert_eq!(again.data(), pinned);
     assert_eq!(verify(&["--key", &one_public]).data(), pinned);
     assert_eq!(verify(&["--key", &other_public]).code, Some(8));
     assert_eq!(verify(&["--key", &one_public, "--key", &two_public]).code, Some(8), "both must have signed");
-    // The earlier signature stays.
+    // The earlier signature stays, once.
     let second = user.run(&["plugin", "sign", &image, "--key", &two]);
     assert!(second.stderr.contains("2 signatures"), "{}", second.stderr);
     assert_eq!(verify(&["--key", &one_public, "--key", &two_public]).data(), pinned);
