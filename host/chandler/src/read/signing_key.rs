@@ -54,9 +54,9 @@ impl SigningKey {
 /// Reads a private key as PEM (PKCS#8).
 ///
 /// # Errors
-/// Other users can write the file, or it has no such key.
+/// Other users can read or write the file, or it has no such key.
 pub fn read(path: &Path) -> Result<SigningKey, CommandError> {
-    let bytes = file::read_trusted(path, KEY_BYTES)?;
+    let bytes = file::read_private(path, KEY_BYTES)?;
     let shown = one_line(&path.display().to_string());
     parse(&bytes).map_err(|(problem, hint)| {
         CommandError::usage(format!("{shown} has no key that this command can sign with")).cause(problem).hint(hint)

@@ -34,7 +34,7 @@ pub struct Sign {
     #[arg(value_name = "IMAGE", value_parser = values::image)]
     pub image: ImageReference,
 
-    /// File with the private key: ECDSA P-256 or Ed25519, as PEM (PKCS#8), which no other user may write
+    /// File with the private key: ECDSA P-256 or Ed25519, as PEM (PKCS#8), which no other user may read or write (`chmod 600 FILE`)
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
 
