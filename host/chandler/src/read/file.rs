@@ -19,6 +19,22 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// A user who can write the token file chooses the token. A user who can write a kubeconfig or the registry credentials chooses
 /// commands that this process runs. Pipes and terminals (`<(…)`, `/dev/stdin`) are not checked.
 pub fn read_trusted(path: &Path, limit: u64) -> Result<Vec<u8>, TrustedError> {
+    read_checked(path, limit, 0)
+}
+
+/// Reads a whole file with a private key. Fails if a user other than its owner can read or write it.
+///
+/// A user who can read the key signs with it. Pipes and terminals are not checked, as in [`read_trusted`].
+///
+/// # Errors
+/// The file cannot be read, is longer than `limit` bytes, belongs to another user, or is open to other users.
+#[cfg(feature = "dev")]
+pub fn read_private(path: &Path, limit: u64) -> Result<Vec<u8>, TrustedError> {
+    read_checked(path, limit, 0o077)
+}
+
+/// Reads a file that only its owner can write, and that has none of the permissions in `private`.
+fn read_checked(path: &Path, limit: u64, private: u32) -> Result<Vec<u8>, TrustedError> {
     let failed = |source| TrustedError::Io { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
     // The metadata of the open file, so that the file cannot be replaced between the check and the read.
@@ -26,6 +42,9 @@ pub fn read_trusted(path: &Path, limit: u64) -> Result<Vec<u8>, TrustedError> {
     let mode = metadata.permissions().mode() & 0o7777;
     if metadata.is_file() && mode & 0o022 != 0 {
         return Err(TrustedError::Exposed { path: path.to_owned(), mode });
+    }
+    if metadata.is_file() && mode & private != 0 {
+        return Err(TrustedError::Readable { path: path.to_owned(), mode });
     }
     let owner = metadata.uid();
     // For root in a container, mounted files belong to the user of the machine.
@@ -79,6 +98,14 @@ pub enum TrustedError {
         /// Its mode.
         mode: u32,
     },
+    /// Other users can use it, and it must be private.
+    #[error("{} is open to other users (mode {mode:04o}), who could use the key in it", path.display())]
+    Readable {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
     /// Other users can write its directory.
     #[error(
         "the directory {} can be written by other users (mode {mode:04o}), who could replace {}",
@@ -119,6 +146,8 @@ impl From<TrustedError> for CommandError {
             TrustedError::Exposed { path, .. } => {
                 Self::usage(message).hint(format!("run `chmod 600 {0}`, then check its content", path.display()))
             }
+            TrustedError::Readable { path, .. } => Self::usage(message)
+                .hint(format!("run `chmod 600 {}`; make another key if they may have read it", path.display())),
             TrustedError::ExposedDirectory { path, directory, .. } => Self::usage(message).hint(format!(
                 "run `chmod go-w {}`, then check the content of {}",
                 directory.display(),
@@ -167,6 +196,25 @@ mod tests {
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(matches!(read_trusted(&link, 10).unwrap_err(), TrustedError::Exposed { mode: 0o777, .. }));
+    }
+
+    #[cfg(feature = "dev")]
+    #[test]
+    fn a_private_key_that_other_users_can_read_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key.pem");
+        fs::write(&path, "abc").unwrap();
+        for (mode, private) in
+            [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o622, false), (0o644, false)]
+        {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read_private(&path, 10).is_ok(), private, "{mode:o}");
+        }
+        let error = CommandError::from(read_private(&path, 10).unwrap_err()).to_string();
+        insta::assert_snapshot!(error.replace(&*path.to_string_lossy(), "FILE"), @r"
+        error: FILE is open to other users (mode 0644), who could use the key in it
+          hint: run `chmod 600 FILE`; make another key if they may have read it
+        ");
     }
 
     #[test]

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use ring::{
     rand::SystemRandom,
-    signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair},
+    signature::{
+        ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_ASN1_SIGNING, ED25519, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _,
+        UnparsedPublicKey,
+    },
 };
 
 use super::file;
@@ -35,14 +38,25 @@ impl SigningKey {
             Self::Ed25519(key) => Ok(key.sign(message).as_ref().to_vec()),
         }
     }
+
+    /// Whether a signature of this message is by this key.
+    pub fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+        let verified = match self {
+            Self::Ecdsa(key) => {
+                UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, key.public_key()).verify(message, signature)
+            }
+            Self::Ed25519(key) => UnparsedPublicKey::new(&ED25519, key.public_key()).verify(message, signature),
+        };
+        verified.is_ok()
+    }
 }
 
 /// Reads a private key as PEM (PKCS#8).
 ///
 /// # Errors
-/// Other users can write the file, or it has no such key.
+/// Other users can read or write the file, or it has no such key.
 pub fn read(path: &Path) -> Result<SigningKey, CommandError> {
-    let bytes = file::read_trusted(path, KEY_BYTES)?;
+    let bytes = file::read_private(path, KEY_BYTES)?;
     let shown = one_line(&path.display().to_string());
     parse(&bytes).map_err(|(problem, hint)| {
         CommandError::usage(format!("{shown} has no key that this command can sign with")).cause(problem).hint(hint)
@@ -84,7 +98,10 @@ mod tests {
     fn a_key_is_pem_of_a_known_algorithm() {
         for algorithm in [&rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ED25519] {
             let key = rcgen::KeyPair::generate_for(algorithm).unwrap().serialize_pem();
-            assert!(!parse(key.as_bytes()).ok().unwrap().sign(b"message").unwrap().is_empty());
+            let key = parse(key.as_bytes()).ok().unwrap();
+            let signature = key.sign(b"message").unwrap();
+            assert!(key.has_signed(b"message", &signature));
+            assert!(!key.has_signed(b"other", &signature) && !key.has_signed(b"message", b"x"));
         }
         let other = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).unwrap();
         let block = |tag: &str| pem::encode(&pem::Pem::new(tag, b"x".to_vec()));

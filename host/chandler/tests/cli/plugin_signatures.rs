@@ -40,10 +40,13 @@ fn a_signed_component_is_verified_and_pulled_by_the_keys_that_signed_it() {
     assert_eq!(verify(&["--key", &one_public]).code, Some(8), "a dry run signs nothing");
 
     assert_eq!(user.run(&["plugin", "sign", &image, "--key", &one]).data(), pinned);
+    let again = user.run(&["plugin", "sign", &image, "--key", &one]);
+    assert!(again.stderr.contains("is signed with this key already"), "{}", again.stderr);
+    assert_eq!(again.data(), pinned);
     assert_eq!(verify(&["--key", &one_public]).data(), pinned);
     assert_eq!(verify(&["--key", &other_public]).code, Some(8));
     assert_eq!(verify(&["--key", &one_public, "--key", &two_public]).code, Some(8), "both must have signed");
-    // The earlier signature stays.
+    // The earlier signature stays, once.
     let second = user.run(&["plugin", "sign", &image, "--key", &two]);
     assert!(second.stderr.contains("2 signatures"), "{}", second.stderr);
     assert_eq!(verify(&["--key", &one_public, "--key", &two_public]).data(), pinned);
@@ -69,9 +72,12 @@ fn a_signed_component_is_verified_and_pulled_by_the_keys_that_signed_it() {
 fn mistakes_with_keys_are_refused_before_the_registry_is_asked() {
     let user = User::new();
     let [_, public] = key(&user, "one", &PKCS_ECDSA_P256_SHA256);
+    let [open, _] = key(&user, "open", &PKCS_ECDSA_P256_SHA256);
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).unwrap();
     let image = "registry.invalid/sail:v1";
     for (arguments, part) in [
         (vec!["plugin", "sign", image, "--key", &public], "not a private key"),
+        (vec!["plugin", "sign", image, "--key", &open], "chmod 600"),
         (vec!["plugin", "sign", image, "--key", "absent.pem"], "failed to read"),
         (vec!["plugin", "sign", "sail:v1", "--key", &public], "no registry"),
         (vec!["plugin", "verify", image], "who must have signed"),

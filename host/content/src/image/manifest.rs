@@ -2,10 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use chandler_core::{
-    Digest,
-    unique_json::{self, JsonError},
-};
+use chandler_core::{Digest, unique_json};
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::reference::ImageReference;
@@ -254,10 +251,14 @@ struct Lists {
 }
 
 /// Refuses duplicate keys: tools differ in which of two they use, so the image would not be what others see.
+///
+/// Any other error is refused, too: a duplicate key could follow what a full parse refuses, such as `1e999`, and serde skips both in fields
+/// that it does not know.
 fn unambiguous(text: &[u8]) -> Result<(), ImageError> {
     match unique_json::from_slice(text) {
-        Err(error @ JsonError::DuplicateKey { .. }) => Err(ImageError::Manifest(format!("it {error}"))),
-        _ => Ok(()),
+        Ok(_) => Ok(()),
+        // A key and its pointer have 512 bytes at most; other messages quote what they read, whatever its length.
+        Err(error) => Err(ImageError::Manifest(format!("it {error}").chars().take(600).collect())),
     }
 }
 
@@ -379,5 +380,24 @@ mod tests {
         assert_eq!(with(r#"{"a": "1", "b": "1"}"#), Ok(()));
         let refused = with(r#"{"a": "1", "a": "2"}"#).unwrap_err();
         assert!(refused.contains(r#"it has the key "a" twice, at "/annotations/a""#), "{refused}");
+    }
+
+    #[test]
+    fn what_a_full_parse_refuses_hides_no_duplicate_key() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        for (unknown, accepted) in [("1", true), ("1e999", false), (r#""\ud800""#, false), (deep.as_str(), false)] {
+            let parse = |annotations: &str| {
+                let text = format!(
+                    r#"{{"schemaVersion": 2, "x": {unknown}, "config": {{}}, "layers": [], "annotations": {annotations}}}"#
+                );
+                Manifest::parse(text.as_bytes()).map(|_| ()).map_err(|error| error.to_string())
+            };
+            assert!(parse(r#"{"a": "1", "a": "2"}"#).is_err(), "{unknown}");
+            let single = parse(r#"{"a": "1"}"#);
+            assert_eq!(single.is_ok(), accepted, "{unknown}: {single:?}");
+            if let Err(refused) = single {
+                assert!(refused.starts_with("the manifest cannot be read: it is not JSON: "), "{refused}");
+            }
+        }
     }
 }

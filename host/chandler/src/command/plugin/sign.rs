@@ -14,15 +14,15 @@ use crate::{
 
 /// Sign a component in a registry with a private key
 ///
-/// Pushes the signature as cosign does, with the tag sha256-DIGEST.sig beside the artifact; signatures that are there stay. Controllers and
-/// `cosign verify --key` accept it. A tag is signed with the digest that it has now. For keyless signatures, hardware keys, encrypted keys and
-/// transparency logs, use `cosign sign`.
+/// Pushes the signature as cosign does, with the tag sha256-DIGEST.sig beside the artifact; signatures that are there stay. An artifact
+/// that this key has signed already is not signed again. Controllers and `cosign verify --key` accept the signature. A tag is signed with the
+/// digest that it has now. For keyless signatures, hardware keys, encrypted keys and transparency logs, use `cosign sign`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
   The artifact with its digest on standard output; the rest on standard error.
 
-Exit codes: 0 signed, 1 failed, 2 wrong usage
+Exit codes: 0 signed, now or before, 1 failed, 2 wrong usage
 
 Examples:
   openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem
@@ -34,7 +34,7 @@ pub struct Sign {
     #[arg(value_name = "IMAGE", value_parser = values::image)]
     pub image: ImageReference,
 
-    /// File with the private key: ECDSA P-256 or Ed25519, as PEM (PKCS#8), which no other user may write
+    /// File with the private key: ECDSA P-256 or Ed25519, as PEM (PKCS#8), which no other user may read or write (`chmod 600 FILE`)
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
 
@@ -63,7 +63,10 @@ impl Sign {
             return output::print(&format!("{pinned}\n"));
         }
         let earlier = image::existing(&place, &registry).await?;
-        let signature = signature_image::pack(&pinned, &digest, &key, earlier.as_deref())?;
+        let Some(signature) = signature_image::pack(&pinned, &digest, &key, earlier.as_deref())? else {
+            terminal.line(format!("{pinned} is signed with this key already: {place}; nothing was pushed"));
+            return output::print(&format!("{pinned}\n"));
+        };
         let number = signature.signatures();
         image::push(Arc::new(signature), &place, &registry).await?;
         terminal.line(format!("signed {pinned}, which has {} by keys now: {place}", count(number, "signature")));
