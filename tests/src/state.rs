@@ -130,8 +130,9 @@ async fn list(client: &Client, namespace: Option<&str>, parameters: &ListParams)
     all.into_iter().map(|(kind, object)| (key(&kind, &object), object)).collect()
 }
 
-/// All objects, or the objects of a namespace, with their kinds, except for those that the control plane creates for others.
-pub(crate) async fn stored(
+/// All objects, or the objects of a namespace, with their kinds, except for those that the control plane creates for others. The items have
+/// neither `apiVersion` nor `kind`.
+pub async fn stored(
     client: &Client,
     namespace: Option<&str>,
     parameters: &ListParams,

@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use chandler_devcluster_apimachinery::schema::GroupVersionKind;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -17,9 +18,10 @@ use crate::{
         listen::Server,
     },
     identity::Identities,
+    metadata,
     persistence::Kept,
     service::Service,
-    store::{Limits, OpenError, Recovered, Snapshot},
+    store::{Expected, Key, Limits, Mismatch, OpenError, Recovered, Snapshot},
     workloads,
 };
 
@@ -95,6 +97,18 @@ pub enum StartError {
     /// No client.
     #[error("failed to create a client for the development cluster")]
     Client(#[from] Box<kube::Error>),
+}
+
+/// Why an object was not stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PutError {
+    /// No CRD defines its kind, or the CRD is not established yet.
+    #[error("the kind of {0} is not served")]
+    NotServed(String),
+    /// An object of its kind and name is stored.
+    #[error("{0} exists")]
+    Exists(String),
 }
 
 /// A running development cluster; stops when dropped.
@@ -240,6 +254,29 @@ impl DevCluster {
     /// its state in a directory: restore a copy of that while the cluster is stopped.
     pub fn rewind(&self, snapshot: &Snapshot) -> bool {
         self.api.store.rewind(snapshot)
+    }
+
+    /// Stores objects as they are, as if etcd had them: with their UIDs, owner references, status and managed fields, and without admission,
+    /// defaults and validation. The kinds of custom resources must be served. Each object gets a new resource version.
+    ///
+    /// # Errors
+    /// The first object that exists, or whose kind is not served; those before it are stored.
+    pub fn put_stored(&self, objects: Vec<serde_json::Value>) -> Result<(), PutError> {
+        let registry = self.api.registry.snapshot();
+        for object in objects {
+            let text = |name: &str| object.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
+            let (api_version, kind) = (text("apiVersion"), text("kind"));
+            let name = metadata::name(&object).to_owned();
+            let what = format!("{kind}.{api_version} {name}");
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            let resource = registry.kind(&GroupVersionKind::new(group, version, kind));
+            let Some(resource) = resource else { return Err(PutError::NotServed(what)) };
+            let namespace = metadata::namespace(&object).to_owned();
+            let key = Key::new(Arc::clone(&resource.table), namespace, name);
+            let stored = self.api.store.put(key, Expected::Absent, object);
+            stored.map_err(|Mismatch| PutError::Exists(what))?;
+        }
+        Ok(())
     }
 
     /// Stops serving and waits until everything has ended; persistent state is then on disk, and the directory is released.

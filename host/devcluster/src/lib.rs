@@ -55,6 +55,6 @@ pub mod version;
 pub mod workloads;
 
 pub use clock::Clock;
-pub use cluster::{DevCluster, Options, StartError};
+pub use cluster::{DevCluster, Options, PutError, StartError};
 pub use faults::{Effect, Fault};
 pub use service::Service;

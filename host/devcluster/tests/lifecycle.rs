@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use chandler_devcluster::Options;
+use chandler_devcluster::{Options, PutError};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -282,6 +282,27 @@ async fn custom_objects_are_pruned_defaulted_and_validated() {
     let selected = ok(&client, "GET", &format!("{WIDGETS}?fieldSelector=spec.color%3Dred"), "", Value::Null).await;
     assert_eq!(selected["items"].as_array().unwrap().len(), 1);
     assert_eq!(selected["items"][0]["kind"], "Widget", "custom items carry their type");
+}
+
+#[tokio::test]
+async fn stored_objects_keep_their_uids_and_owners() {
+    let (one, other) = (quiet().await, quiet().await);
+    let (from, to) = (one.client(), other.client());
+    let owner = plain(&from, "owner").await;
+    let dependent = owned(&from, "dependent", &[&owner], false).await;
+    other.put_stored(vec![owner.clone(), dependent.clone()]).unwrap();
+    for object in [&owner, &dependent] {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let mut found = ok(&to, "GET", &path(name), "", Value::Null).await;
+        found["metadata"]["resourceVersion"] = object["metadata"]["resourceVersion"].clone();
+        assert_eq!(found, *object);
+    }
+    assert!(matches!(other.put_stored(vec![owner]), Err(PutError::Exists(_))));
+    let unknown = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
+    assert!(matches!(other.put_stored(vec![unknown]), Err(PutError::NotServed(_))));
+    // The garbage collector follows the UIDs.
+    ok(&to, "DELETE", &path("owner"), "", Value::Null).await;
+    until_gone(&to, &path("dependent")).await;
 }
 
 #[tokio::test]

@@ -79,6 +79,7 @@ mod placement;
 mod plain_bundles;
 mod platform_operators;
 mod platform_policies;
+mod previous_release;
 mod provisioner_classes;
 mod random;
 mod receivers;

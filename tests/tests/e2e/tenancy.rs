@@ -88,6 +88,10 @@ async fn without_a_required_account_nothing_is_pulled() {
     world.deployments().patch(&name, &PatchParams::default(), &patch).await.expect("the object exists");
     world.condition(&name, "Ready", "False", "ServiceAccountRequired").await;
     assert!(is_installed(&world).await, "the current release keeps running");
+    // With its permissions the objects are deleted: the controller itself may have none for them.
+    world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
+    world.ready(&name).await;
+    world.delete(&name).await;
     remove_cluster_roles(&world, &[&name]).await;
     world.finish().await;
 }

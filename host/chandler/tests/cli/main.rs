@@ -29,6 +29,7 @@ mod migrate_crashes;
 mod mistakes;
 mod must_gather;
 mod newest;
+mod other_clusters;
 mod platform_operators;
 mod plugin;
 mod plugin_authors;
