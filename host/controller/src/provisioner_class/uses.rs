@@ -1,7 +1,5 @@
 //! What the BundleDeployments that use a class do with its component: counted for the status, and decided for a staged update.
 
-use std::time::Instant;
-
 use chandler_api::{
     Approval, BundleDeployment, ClassUses, ConditionStatus, ConditionType, Outcome, ProvisionerClass, UpdatePolicy,
     find_condition,
@@ -80,7 +78,7 @@ impl ProvisionerClasses {
             (progress != Progress::Earlier || !was_broken).then_some(Member { name, is_first, progress })
         };
         let members: Vec<Member> = users.iter().filter_map(member).collect();
-        staged::decide(&settings, component, &members, before.as_ref(), Instant::now())
+        staged::decide(&settings, component, &members, before.as_ref(), self.memory.debounce.now())
     }
 
     /// Triggers the BundleDeployments whose turn it is; all of them where an update goes back.
