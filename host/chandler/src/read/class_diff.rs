@@ -4,7 +4,7 @@
 //! Both run on this machine: the API server is asked for the BundleDeployments and the values of their configurations alone, so that a
 //! comparison of thousands costs it little, and the user sees what the user may read.
 
-use std::{collections::HashMap, path::Path};
+use std::{collections::HashMap, path::Path, sync::Arc};
 
 use chandler_api::{BundleDeployment, ProvisionerInUse};
 use chandler_builtin::Provisioners;
@@ -12,8 +12,9 @@ use chandler_core::Release;
 use chandler_engine::{CallError, Provisioner};
 use futures::{StreamExt as _, stream};
 use kube::{Api, Client, Discovery, ResourceExt as _};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio::sync::Mutex;
+use tokio::sync::OnceCell;
 
 use super::{
     classes, cluster,
@@ -32,7 +33,7 @@ use crate::{
 
 /// How many BundleDeployments are fetched and rendered at once.
 const AT_ONCE: usize = 8;
-/// How many earlier components are in memory at once.
+/// How many earlier components are kept in memory, besides the ones in use.
 const EARLIER: usize = 8;
 
 /// The component of a class, and what is needed to compare with it.
@@ -59,8 +60,35 @@ struct Facts {
     api_kinds: Vec<String>,
 }
 
-/// The components that rendered releases, or why they cannot be had, by digest.
-type Earlier = Mutex<HashMap<String, Result<Provisioner, String>>>;
+/// The components that rendered releases, or why they cannot be had.
+type Earlier = Loaded<Result<Provisioner, String>>;
+
+/// A component and its artifact, as a status names them. A status may name a wrong artifact, which must not spoil the component for others.
+type Named = (String, Option<String>);
+
+/// What is loaded once for several lanes. Only the lanes that need it wait for it, however long a registry takes to answer.
+struct Loaded<T>(Mutex<HashMap<Named, Arc<OnceCell<T>>>>);
+
+impl<T: Clone> Loaded<T> {
+    fn new() -> Self {
+        Self(Mutex::new(HashMap::new()))
+    }
+
+    /// What has this name, loaded by `load` if it is not there.
+    async fn get(&self, named: Named, load: impl Future<Output = T>) -> T {
+        let cell = self.cell(named);
+        cell.get_or_init(|| load).await.clone()
+    }
+
+    fn cell(&self, named: Named) -> Arc<OnceCell<T>> {
+        let mut all = self.0.lock();
+        if all.len() >= EARLIER && !all.contains_key(&named) {
+            // Lanes that load one keep its cell.
+            all.clear();
+        }
+        Arc::clone(all.entry(named).or_default())
+    }
+}
 
 impl ClassDiff<'_> {
     /// Compares the BundleDeployments of the class, by name. Few are in memory at once: `each` takes one after the other.
@@ -75,7 +103,7 @@ impl ClassDiff<'_> {
         let discovery = Discovery::new(self.client.clone()).run_aggregated().await.map_err(failed)?;
         let kubernetes_version = self.client.apiserver_version().await.map_err(failed)?.git_version;
         let facts = &Facts { kubernetes_version, api_kinds: chandler_client::kinds(&discovery) };
-        let earlier = &Earlier::default();
+        let earlier = &Earlier::new();
         let checks = names.iter().map(|name| Box::pin(self.named(name, facts, earlier)));
         let mut checks = stream::iter(checks).buffered(AT_ONCE);
         while let Some(checked) = checks.next().await {
@@ -140,18 +168,11 @@ impl ClassDiff<'_> {
         if installed.digest == self.newest.provisioner.digest().as_str() {
             return Ok(self.newest.provisioner.clone());
         }
-        // One is loaded at a time: most installations have the same.
-        let mut all = earlier.lock().await;
-        if let Some(known) = all.get(&installed.digest) {
-            return known.clone();
-        }
-        let loaded = classes::load_earlier(installed, self.provisioners, self.cache, &self.options.registry).await;
-        let loaded = loaded.map_err(|error| error.explained());
-        if all.len() >= EARLIER {
-            all.clear();
-        }
-        all.insert(installed.digest.clone(), loaded.clone());
-        loaded
+        let load = Box::pin(async {
+            let loaded = classes::load_earlier(installed, self.provisioners, self.cache, &self.options.registry).await;
+            loaded.map_err(|error| error.explained())
+        });
+        earlier.get((installed.digest.clone(), installed.image.clone()), load).await
     }
 }
 
@@ -164,4 +185,41 @@ async fn with(
     opened.chosen.provisioner = provisioner;
     opened.request.config = config;
     opened.provision().await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn named(digest: &str, image: &str) -> Named {
+        (digest.to_owned(), Some(image.to_owned()))
+    }
+
+    #[test]
+    fn a_silent_registry_delays_only_what_needs_its_component() {
+        let loaded = Loaded::<u32>::new();
+        let mut silent = Box::pin(loaded.get(named("one", "silent"), pending()));
+        assert_eq!((&mut silent).now_or_never(), None);
+        assert_eq!(loaded.get(named("two", "image"), ready(2)).now_or_never(), Some(2));
+        assert_eq!(loaded.get(named("one", "image"), ready(1)).now_or_never(), Some(1), "from another artifact");
+        assert_eq!(loaded.get(named("one", "silent"), ready(3)).now_or_never(), None, "it is loaded once");
+        drop(silent);
+        assert_eq!(loaded.get(named("one", "silent"), ready(4)).now_or_never(), Some(4), "after a lane gave up");
+    }
+
+    #[test]
+    fn a_component_is_loaded_once_and_few_are_kept() {
+        let loaded = Loaded::<u32>::new();
+        assert_eq!(loaded.get(named("one", "image"), ready(1)).now_or_never(), Some(1));
+        assert_eq!(loaded.get(named("one", "image"), pending()).now_or_never(), Some(1));
+        for number in 0..20 {
+            let digest = number.to_string();
+            assert_eq!(loaded.get(named(&digest, "image"), ready(number)).now_or_never(), Some(number));
+            assert!(loaded.0.lock().len() <= EARLIER);
+        }
+    }
 }

@@ -8,6 +8,8 @@ const NAME: &str = "provisioner-template";
 const CRATE: &str = "provisioner_template";
 /// The repository of the SDK.
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
+/// The tag of this version in it. Another version of the SDK could have another contract.
+const TAG: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 /// The contract, for languages without an SDK.
 const CONTRACT: &str = include_str!("../../../../../wit/0.1.0/provisioner.wit");
 
@@ -100,7 +102,7 @@ fn dependency(sdk: Option<&PathBuf>) -> String {
     match sdk {
         // A string of JSON is one of TOML, too.
         Some(path) => format!("{{ path = {} }}", serde_json::Value::from(path.display().to_string())),
-        None => format!("{{ git = {REPOSITORY:?} }}"),
+        None => format!("{{ git = {REPOSITORY:?}, tag = {TAG:?} }}"),
     }
 }
 
@@ -126,7 +128,21 @@ mod tests {
     fn the_sdk_is_a_dependency_by_path_or_by_repository() {
         let manifest =
             |sdk: Option<&str>| files("sail", &Language::Rust { sdk: sdk.map(PathBuf::from) })["Cargo.toml"].clone();
-        assert!(manifest(None).contains("chandler-sdk = { git = \"https://github.com/chandler-dev/chandler\" }\n"));
+        let tagged = concat!(
+            "chandler-sdk = { git = \"https://github.com/chandler-dev/chandler\", tag = \"v",
+            env!("CARGO_PKG_VERSION"),
+            "\" }\n"
+        );
+        assert!(manifest(None).contains(tagged));
         assert!(manifest(Some("/a \"b\"")).contains("chandler-sdk = { path = \"/a \\\"b\\\"\" }\n"));
+    }
+
+    #[test]
+    fn the_guide_for_authors_names_the_dependency_of_new_projects() {
+        let guide = include_str!("../../../../../sdk/README.md");
+        let dependency = format!("chandler-sdk = {}", dependency(None));
+        let with_feature = dependency.replace(" }", ", features = [\"checks\"] }");
+        assert!(guide.contains(&dependency) && guide.contains(&with_feature), "{dependency}");
+        assert_eq!(guide.matches("chandler-sdk = {").count(), 2);
     }
 }
