@@ -155,6 +155,8 @@ mod tests {
     fn the_section_is_json() {
         const FACTS: Facts = Facts::new("plain", "1.2.3").formats(&["plain+v0", "plain+v1"]);
         const SECTION: [u8; FACTS.section_len()] = FACTS.section();
+        const DEGRADING: Facts = FACTS.optional(&["request#ahead", "output#mark"]);
+        const DECLARED: [u8; DEGRADING.section_len()] = DEGRADING.section();
         let section: Value = serde_json::from_slice(&SECTION).unwrap();
         assert_eq!(
             section,
@@ -163,8 +165,6 @@ mod tests {
                 "capabilities": []
             })
         );
-        const DEGRADING: Facts = FACTS.optional(&["request#ahead", "output#mark"]);
-        const DECLARED: [u8; DEGRADING.section_len()] = DEGRADING.section();
         let section: Value = serde_json::from_slice(&DECLARED).unwrap();
         assert_eq!(section["optional"], serde_json::json!(["request#ahead", "output#mark"]));
     }
