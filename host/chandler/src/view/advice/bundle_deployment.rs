@@ -15,7 +15,6 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::ErrorGettingClient
         | Reason::ErrorGettingReleaseState
         | Reason::CreateDynamicWatchFailed
-        | Reason::BundleLoadFailed
         | Reason::InstallationStatusUnknown => {
             "wait: RukPak set this reason, and the controller of Chandler replaces it"
         }
@@ -58,7 +57,9 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::ProvisionerAmbiguous => {
             "name the class in spec.provisionerClassName, or give the ProvisionerClass that renders such bundles a higher spec.priority"
         }
-        Reason::InvalidContent => "fix the bundle and publish it again; `chandler lint` shows the invalid lines",
+        Reason::BundleLoadFailed | Reason::InvalidContent => {
+            "fix the bundle and publish it again; `chandler lint` shows the invalid lines"
+        }
         Reason::InvalidConfiguration => "fix spec.config; `chandler lint --config FILE` checks it without a cluster",
         Reason::ValuesNotFound => {
             "create the ConfigMap, Secret or key that the message names in the install namespace, or correct spec.valuesFrom; the rollout \
