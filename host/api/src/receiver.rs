@@ -69,7 +69,7 @@ pub struct ReceiverSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceiverOidc {
     /// The issuer, as its tokens name it (iss): an https URL. Its keys are found with the document at /.well-known/openid-configuration below it.
-    /// Required for the type oidc. Default for google-pubsub: https://accounts.google.com.
+    /// Required for the type oidc. Default for google-pubsub: `https://accounts.google.com`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^https://[^@?#\s]+$"), length(max = 512))]
     pub issuer: Option<String>,
