@@ -94,11 +94,12 @@ impl Files {
             let is_text = std::str::from_utf8(bytes).is_ok();
             let mut push = |what: &str, new: Vec<u8>, breaks_text: bool| {
                 let broken_text = (is_text && breaks_text).then(|| path.clone());
-                variants.push(Variant {
-                    what: format!("{path} {what}"),
-                    broken_text,
-                    files: self.clone().with(path, new),
-                });
+                let variant =
+                    Variant { what: format!("{path} {what}"), broken_text, files: self.clone().with(path, new) };
+                // A file without lines or colons stays as it is in some of them.
+                if variant.files != *self {
+                    variants.push(variant);
+                }
             };
             let half = bytes.get(..bytes.len() / 2).unwrap_or_default();
             push("is empty", Vec::new(), false);
@@ -108,7 +109,7 @@ impl Files {
             push("has bytes that are not UTF-8", [half, b"\xff\xfe\xc3\x28", bytes.as_slice()].concat(), true);
             push("has NUL bytes", [half, b"\0\0\0\0", bytes.as_slice()].concat(), false);
             push("begins with a byte order mark", [b"\xef\xbb\xbf".as_slice(), bytes.as_slice()].concat(), false);
-            push("has a line feed before each line end", replaced(bytes, b"\n", b"\r\n"), false);
+            push("has a carriage return before each line end", replaced(bytes, b"\n", b"\r\n"), false);
             push(
                 "has right-to-left marks, emoji and line separators",
                 replaced(bytes, b":", "\u{202e}\u{1f6a2}\u{2028}:".as_bytes()),
