@@ -7,7 +7,7 @@
 //! | [`case`] | a bundle with a request; two calls that must agree |
 //! | [`conformance`] | the checks, and their report |
 //! | [`badge`] | the report as a badge |
-//! | [`bench`] | how long calls take, and what they use |
+//! | [`mod@bench`] | how long calls take, and what they use |
 //! | `observed` | content that counts what is read |
 //! | `bundles` | files of a bundle in memory, and hostile variants of them |
 
