@@ -130,8 +130,13 @@ async fn looping_components_leave_a_turn_to_a_third_one() {
     let engine = Engine::new(EngineOptions { concurrency: 2, ..EngineOptions::default() }).unwrap();
     let limits = Limits { time: Duration::from_millis(50), ..Limits::default() };
     let (ended, mut ends) = tokio::sync::mpsc::unbounded_channel();
+    // All are loaded before the first call, since calls end while a component is compiled.
+    let mut provisioners = Vec::new();
     for number in 0..2 {
-        let provisioner = engine.load(&distinct_hostile(number)).await.unwrap();
+        provisioners.push(engine.load(&distinct_hostile(number)).await.unwrap());
+    }
+    let third = engine.load(&distinct_hostile(2)).await.unwrap();
+    for provisioner in &provisioners {
         for _ in 0..CALLS {
             let (provisioner, limits, ended) = (provisioner.clone(), limits.clone(), ended.clone());
             tokio::spawn(async move {
@@ -140,7 +145,6 @@ async fn looping_components_leave_a_turn_to_a_third_one() {
             });
         }
     }
-    let third = engine.load(&distinct_hostile(2)).await.unwrap();
     tokio::spawn(async move { ended.send(third.detect(content([]), &Limits::default()).await.is_ok()) });
     let mut before = 0;
     while ends.recv().await == Some(false) {
