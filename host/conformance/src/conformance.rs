@@ -155,7 +155,7 @@ async fn rendered(provisioner: &Provisioner, cases: &[Case], limits: &Limits) ->
     [renders, same]
 }
 
-/// What is wrong with a failure for content that may be invalid: `None` if the provisioner refused it, or the host does for a reason that
+/// Says how a failure for content that may be invalid breaks the rules: `None` if the provisioner refused it, or the host does for a reason that
 /// names the object.
 fn careless(error: &CallError) -> Option<String> {
     match error {

@@ -133,7 +133,7 @@ async fn reconcile(name: &str, installer: &Arc<Installer>) -> Result<Action, Rec
         }
     };
     let bytes = installer.memory.sizes.of(name);
-    // What has begun is completed before much else begins.
+    // Rollouts in progress come before most others.
     let requester = if installer.memory.begun.has(name) { requester.continuing() } else { requester };
     slots.within(requester, bytes, work).await.unwrap_or_else(|| Ok(Action::await_change()))
 }

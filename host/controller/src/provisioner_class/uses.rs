@@ -73,7 +73,7 @@ impl ProvisionerClasses {
             let is_first = staged::is_first(&settings, deployment.labels());
             let is_unhealthy = is_unhealthy(deployment);
             let progress = staged::progress(history, component, is_refused, is_unhealthy);
-            // What was broken before is not the component's doing. It is updated when its author repairs it, or approves the update.
+            // The component did not break an installation that failed before. It is updated when its author repairs it, or approves the update.
             let was_broken = last.outcome == Outcome::Failed || is_unhealthy;
             (progress != Progress::Earlier || !was_broken).then_some(Member { name, is_first, progress })
         };
