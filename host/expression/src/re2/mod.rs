@@ -1,31 +1,11 @@
-//! Regular expressions as the API server interprets them.
-//!
-//! Patterns in schemas and in CEL have the syntax of RE2, as Go's package `regexp` implements it
-//! (<https://pkg.go.dev/regexp/syntax>). The crate `regex` descends from RE2 and matches alike, but parses some texts
-//! differently: an open bracket within a class begins another class, `\d` matches more than ten digits, `\0` is not a
-//! character. [`translate()`] rewrites a pattern so that `regex` interprets it as Go does.
+//! Regular expressions as the API server interprets them: with Go's syntax, which the crate `chandler-re2` translates.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`translate`](mod@translate) | translates a pattern piece by piece |
-//! | `class` | translates character classes |
 //! | [`patterns`] | all patterns of one document, within one budget |
 
-mod class;
 pub mod patterns;
-mod scanner;
-pub mod translate;
 
-pub use regex::Regex;
+pub use chandler_re2::{Invalid, Regex, compile, translate};
 
 pub use patterns::{Exhausted, Pattern, PatternError, Patterns};
-pub use translate::{Invalid, translate};
-
-/// Compiles a pattern, whose program may have at most so many bytes.
-///
-/// # Errors
-/// If Go would refuse it, or if the program is larger.
-pub fn compile(pattern: &str, bytes: usize) -> Result<Regex, Invalid> {
-    let translated = translate(pattern)?;
-    regex::RegexBuilder::new(&translated).size_limit(bytes).build().map_err(Invalid::from)
-}

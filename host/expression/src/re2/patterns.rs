@@ -6,10 +6,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use chandler_re2::{Invalid, translate};
 use parking_lot::Mutex;
 use regex_automata::{Input, meta, nfa::thompson::WhichCaptures};
-
-use super::translate::{Invalid, translate};
 
 /// The maximum size of all compiled patterns of a document, in bytes.
 pub const DOCUMENT_BYTES: usize = 16 << 20;

@@ -8,10 +8,11 @@ const REPETITIONS: u32 = 1000;
 /// A text is not a regular expression.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Invalid(String);
+pub struct Invalid(String);
 
 impl Invalid {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
+    /// Why a text is refused.
+    pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 }
@@ -36,7 +37,7 @@ pub(crate) enum Escape {
 ///
 /// # Errors
 /// If Go refuses a pattern that `regex` would accept.
-pub(super) fn translate(pattern: &str) -> Result<String, Invalid> {
+pub fn translate(pattern: &str) -> Result<String, Invalid> {
     let mut text = Scanner::new(pattern);
     let mut to = String::with_capacity(pattern.len() + 16);
     while let Some(character) = text.next() {
@@ -195,3 +196,6 @@ fn octal(first: char, text: &mut Scanner<'_>) -> Result<Escape, Invalid> {
     let code = u32::from_str_radix(&format!("{first}{more}"), 8).ok().and_then(char::from_u32);
     code.map(Escape::Character).ok_or_else(|| Invalid::new("invalid escape sequence"))
 }
+
+#[cfg(test)]
+mod tests;

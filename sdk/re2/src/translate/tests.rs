@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use crate::re2::{compile, translate};
+use crate::{compile, translate};
 
 const BYTES: usize = 1 << 20;
 
