@@ -7,6 +7,7 @@ pub mod class_diff;
 pub mod classes;
 pub mod cluster;
 pub mod cluster_catalogs;
+pub mod cluster_facts;
 pub mod component;
 pub mod configuration;
 pub mod configuration_check;

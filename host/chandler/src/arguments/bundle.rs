@@ -17,6 +17,18 @@ pub struct BundleArguments {
     #[arg(long, value_name = "CLASS|FILE.wasm")]
     pub provisioner: Option<String>,
 
+    /// The request to the provisioner.
+    #[command(flatten)]
+    pub request: RequestArguments,
+
+    /// Where the bundle is fetched from and unpacked.
+    #[command(flatten)]
+    pub fetch: FetchArguments,
+}
+
+/// The request to a provisioner.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RequestArguments {
     /// Namespace to install into [default: NAME-system]
     #[arg(short, long, value_name = "NAMESPACE", value_parser = values::dns_label)]
     pub namespace: Option<String>,
@@ -32,7 +44,11 @@ pub struct BundleArguments {
     /// Kubernetes version to render for, such as `1.36` [default: none; the provisioner gets no version]
     #[arg(long, value_name = "VERSION", value_parser = values::kubernetes_version)]
     pub kubernetes_version: Option<String>,
+}
 
+/// How a bundle is fetched, and where it is unpacked.
+#[derive(Clone, Debug, clap::Args)]
+pub struct FetchArguments {
     /// How the command connects to the registry of an image.
     #[command(flatten)]
     pub registry: RegistryArguments,
@@ -46,15 +62,22 @@ pub struct BundleArguments {
 impl BundleArguments {
     /// The options.
     pub fn options(&self) -> BundleOptions {
+        self.request.options(&self.bundle, self.provisioner.as_deref(), &self.fetch)
+    }
+}
+
+impl RequestArguments {
+    /// The options for a bundle and a provisioner.
+    pub fn options(&self, bundle: &str, provisioner: Option<&str>, fetch: &FetchArguments) -> BundleOptions {
         BundleOptions {
-            bundle: self.bundle.clone(),
-            provisioner: self.provisioner.clone(),
+            bundle: bundle.to_owned(),
+            provisioner: provisioner.map(str::to_owned),
             namespace: self.namespace.clone(),
             name: self.name.clone(),
             configuration: self.configuration.options(),
             kubernetes_version: self.kubernetes_version.clone(),
-            registry: self.registry.options(),
-            cache_directory: self.cache_directory.clone(),
+            registry: fetch.registry.options(),
+            cache_directory: fetch.cache_directory.clone(),
         }
     }
 }

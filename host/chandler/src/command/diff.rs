@@ -186,23 +186,25 @@ impl Diff {
     /// Prints what the component of a class would change, and returns the exit code.
     async fn run_class(&self, terminal: &Terminal, name: &str) -> Result<u8, CommandError> {
         let bundle = &self.bundle;
-        let has_other = self.new_bundle.is_some() || bundle.name.is_some() || bundle.namespace.is_some();
-        if has_other || self.findings || !bundle.configuration.options().is_empty() {
+        let has_other =
+            self.new_bundle.is_some() || bundle.request.name.is_some() || bundle.request.namespace.is_some();
+        if has_other || self.findings || !bundle.request.configuration.options().is_empty() {
             return Err(CommandError::usage(
                 "class/NAME is about all BundleDeployments of the class: it takes no bundle, name, namespace, configuration or --findings",
             )
             .hint("`chandler diff NAME` previews one BundleDeployment"));
         }
-        let cache = cache::directory(bundle.cache_directory.as_deref())?;
+        let cache = cache::directory(bundle.fetch.cache_directory.as_deref())?;
         let client = cluster::client(&self.connection.options()).await?;
         let class = classes::read(&client, name).await?;
         let provisioners = provisioner::provisioners(&cache)?;
         let mut newest = match &bundle.provisioner {
             Some(file) => provisioner::named(&provisioners, file).await?,
-            None => classes::load(&class, &provisioners, &cache, &bundle.registry.options()).await?,
+            None => classes::load(&class, &provisioners, &cache, &bundle.fetch.registry.options()).await?,
         };
         newest.defaults = class.spec.config.clone().unwrap_or_default();
-        let options = BundleOptions::of_deployment(bundle.registry.options(), bundle.cache_directory.clone());
+        let options =
+            BundleOptions::of_deployment(bundle.fetch.registry.options(), bundle.fetch.cache_directory.clone());
         let mut report = ClassReport::new(name, &summary::component(&newest.in_use()));
         let comparison = ClassDiff {
             client: &client,

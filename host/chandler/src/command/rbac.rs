@@ -139,7 +139,7 @@ impl Rbac {
         let name = &self.bundle.bundle;
         let client = cluster::client(&self.connection.options()).await?;
         let deployment = cluster::deployment(&client, name).await?;
-        deployed::check_namespace(&deployment, self.bundle.namespace.as_deref())?;
+        deployed::check_namespace(&deployment, self.bundle.request.namespace.as_deref())?;
         let account = self.account_of(&deployment)?;
         if self.all {
             self.all_of_deployment(&client, &deployment, &account, terminal).await

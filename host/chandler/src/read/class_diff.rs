@@ -11,13 +11,14 @@ use chandler_builtin::Provisioners;
 use chandler_core::Release;
 use chandler_engine::{CallError, Provisioner};
 use futures::{StreamExt as _, stream};
-use kube::{Api, Client, Discovery, ResourceExt as _};
+use kube::{Client, ResourceExt as _};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
 use super::{
-    classes, cluster,
+    classes,
+    cluster_facts::ClusterFacts,
     deployed::{self, Place},
     preflight,
     provisioner::ChosenProvisioner,
@@ -52,12 +53,6 @@ pub struct ClassDiff<'a> {
     pub class: &'a str,
     /// The component to compare with.
     pub newest: &'a ChosenProvisioner,
-}
-
-/// What provisioners may ask about the cluster.
-struct Facts {
-    kubernetes_version: String,
-    api_kinds: Vec<String>,
 }
 
 /// The components that rendered releases, or why they cannot be had.
@@ -97,12 +92,8 @@ impl ClassDiff<'_> {
     /// The BundleDeployments cannot be listed, the APIs of the cluster cannot be discovered, or `each` fails. Failures of one
     /// BundleDeployment are passed to `each`.
     pub async fn run(&self, mut each: impl FnMut(Checked) -> Result<(), CommandError>) -> Result<(), CommandError> {
-        let failed =
-            |error: kube::Error| CommandError::failed("failed to discover the APIs of the cluster").because(&error);
         let names = preflight::names(self.client, None).await?;
-        let discovery = Discovery::new(self.client.clone()).run_aggregated().await.map_err(failed)?;
-        let kubernetes_version = self.client.apiserver_version().await.map_err(failed)?.git_version;
-        let facts = &Facts { kubernetes_version, api_kinds: chandler_client::kinds(&discovery) };
+        let facts = &ClusterFacts::of(self.client).await?;
         let earlier = &Earlier::new();
         let checks = names.iter().map(|name| Box::pin(self.named(name, facts, earlier)));
         let mut checks = stream::iter(checks).buffered(AT_ONCE);
@@ -115,22 +106,18 @@ impl ClassDiff<'_> {
     }
 
     /// Compares one; `None` if it uses another class, or is gone or being deleted.
-    async fn named(&self, name: &str, facts: &Facts, earlier: &Earlier) -> Option<Checked> {
-        let deployments: Api<BundleDeployment> = Api::all(self.client.clone());
-        let deployment = match deployments.get_opt(name).await {
+    async fn named(&self, name: &str, facts: &ClusterFacts, earlier: &Earlier) -> Option<Checked> {
+        let deployment = match preflight::existing(self.client, name).await {
             Ok(found) => found?,
-            Err(error) => {
-                let reason = format!("it cannot be read: {}", cluster::cause(&error));
-                return Some(Checked::new(name, "", Outcome::Unchecked).because([reason]));
-            }
+            Err(unchecked) => return Some(*unchecked),
         };
-        if deployment.metadata.deletion_timestamp.is_some() || summary::class(&deployment) != Some(self.class) {
+        if summary::class(&deployment) != Some(self.class) {
             return None;
         }
         Some(self.deployment(&deployment, facts, earlier).await)
     }
 
-    async fn deployment(&self, deployment: &BundleDeployment, facts: &Facts, earlier: &Earlier) -> Checked {
+    async fn deployment(&self, deployment: &BundleDeployment, facts: &ClusterFacts, earlier: &Earlier) -> Checked {
         let mut checked = Checked::new(&deployment.name_any(), &deployment.spec.install_namespace, Outcome::Unchecked);
         checked.class = self.class.to_owned();
         let current = deployment.status.as_ref().and_then(|status| status.history.last());
@@ -156,8 +143,7 @@ impl ClassDiff<'_> {
             Ok(installed) => installed,
             Err(reason) => return checked.because([reason]),
         };
-        opened.request.target.kubernetes_version.clone_from(&facts.kubernetes_version);
-        opened.request.target.api_kinds.clone_from(&facts.api_kinds);
+        facts.describe(&mut opened.request.target);
         let new = opened.provision().await;
         let old = with(&mut opened, installed, before).await;
         checked.compared(old, new, opened.redactor())

@@ -6,12 +6,12 @@ use chandler_api::BundleDeployment;
 use chandler_builtin::Provisioners;
 use chandler_core::Release;
 use chandler_source::{Grantee, Resolutions, Source, Sources, SystemNamespace, Wanted};
-use kube::{Client, Discovery, ResourceExt as _};
+use kube::{Client, ResourceExt as _};
 
 use super::{
     cache,
     classes::ClusterClasses,
-    configuration,
+    cluster_facts, configuration,
     origin::Origin,
     provisioner::{self, ChosenProvisioner},
     rendering::{self, BundleOptions, OpenedBundle},
@@ -186,13 +186,10 @@ async fn default_to_spec(
 
 /// Renders the bundle for the version and the kinds of this cluster.
 pub async fn release(client: &Client, opened: &mut OpenedBundle) -> Result<Release, CommandError> {
-    let failed =
-        |error: kube::Error| CommandError::failed("failed to discover the APIs of the cluster").because(&error);
     let target = &mut opened.request.target;
     if target.kubernetes_version.is_empty() {
-        target.kubernetes_version = client.apiserver_version().await.map_err(failed)?.git_version;
+        target.kubernetes_version = cluster_facts::kubernetes_version(client).await?;
     }
-    let discovery = Discovery::new(client.clone()).run_aggregated().await.map_err(failed)?;
-    target.api_kinds = chandler_client::kinds(&discovery);
+    target.api_kinds = cluster_facts::api_kinds(client).await?;
     opened.release().await
 }

@@ -12,11 +12,12 @@ use chandler_resolution::{
 use chandler_resolver::{
     Answer, Catalogs as _, Change, Cluster, Decision, Installed, Kind, Member, Problem, Required, Source, resolve,
 };
-use kube::{Api, Client, Discovery, ResourceExt as _, api::ListParams};
+use kube::{Api, Client, ResourceExt as _, api::ListParams};
 
 use super::{
     catalogs::{self, CatalogOptions},
     cluster_catalogs::ClusterCatalogs,
+    cluster_facts::ClusterFacts,
     named::ListedImage,
     origin, question,
 };
@@ -337,12 +338,9 @@ async fn deployments(client: &Client) -> Result<Vec<BundleDeployment>, CommandEr
 
 /// The version and the kinds of the cluster.
 async fn facts(client: &Client) -> Result<Cluster, CommandError> {
-    let failed =
-        |error: kube::Error| CommandError::failed("failed to discover the APIs of the cluster").because(&error);
-    let kubernetes = client.apiserver_version().await.map_err(failed)?.git_version;
-    let discovery = Discovery::new(client.clone()).run_aggregated().await.map_err(failed)?;
-    let kinds = chandler_client::kinds(&discovery).iter().filter_map(|text| Kind::parse(text)).collect();
-    Ok(Cluster { kubernetes: Some(kubernetes), openshift: None, kinds })
+    let ClusterFacts { kubernetes_version, api_kinds } = ClusterFacts::of(client).await?;
+    let kinds = api_kinds.iter().filter_map(|text| Kind::parse(text)).collect();
+    Ok(Cluster { kubernetes: Some(kubernetes_version), openshift: None, kinds })
 }
 
 #[cfg(test)]

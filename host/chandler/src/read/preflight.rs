@@ -8,10 +8,11 @@ use chandler_core::{Content, Release};
 use chandler_engine::{CallError, Limits, Provisioner};
 use chandler_values::Redactor;
 use futures::{StreamExt as _, stream};
-use kube::{Api, Client, Discovery, ResourceExt as _, api::ListParams, core::PartialObjectMeta};
+use kube::{Api, Client, ResourceExt as _, api::ListParams, core::PartialObjectMeta};
 
 use super::{
     cluster,
+    cluster_facts::ClusterFacts,
     deployed::{self, Place},
     provisioner,
     release_files::ReleaseFiles,
@@ -82,12 +83,6 @@ pub struct Preflight<'a> {
     pub cache: &'a Path,
 }
 
-/// What provisioners may ask about the cluster.
-struct Facts {
-    kubernetes_version: String,
-    api_kinds: Vec<String>,
-}
-
 /// The names of the BundleDeployments that a selector selects, sorted.
 ///
 /// # Errors
@@ -111,17 +106,25 @@ pub async fn names(client: &Client, selector: Option<&str>) -> Result<Vec<String
     Ok(names)
 }
 
+/// A BundleDeployment; `None` if it was deleted meanwhile or is being deleted.
+///
+/// # Errors
+/// It cannot be read, as a report says it.
+pub(super) async fn existing(client: &Client, name: &str) -> Result<Option<BundleDeployment>, Box<Checked>> {
+    let found = Api::<BundleDeployment>::all(client.clone()).get_opt(name).await.map_err(|error| {
+        let reason = format!("it cannot be read: {}", cluster::cause(&error));
+        Box::new(Checked::new(name, "", Outcome::Unchecked).because([reason]))
+    })?;
+    Ok(found.filter(|deployment| deployment.metadata.deletion_timestamp.is_none()))
+}
+
 impl Preflight<'_> {
     /// Checks these BundleDeployments and adds them to the report. Few are in memory at once. `done` is called after each with their number.
     ///
     /// # Errors
     /// The APIs of the cluster cannot be discovered. Failures of one BundleDeployment are part of the report.
     pub async fn run(&self, names: &[String], report: &mut Report, done: impl Fn(usize)) -> Result<(), CommandError> {
-        let failed =
-            |error: kube::Error| CommandError::failed("failed to discover the APIs of the cluster").because(&error);
-        let discovery = Discovery::new(self.client.clone()).run_aggregated().await.map_err(failed)?;
-        let kubernetes_version = self.client.apiserver_version().await.map_err(failed)?.git_version;
-        let facts = &Facts { kubernetes_version, api_kinds: chandler_client::kinds(&discovery) };
+        let facts = &ClusterFacts::of(self.client).await?;
         let checks = names.iter().map(|name| Box::pin(self.named(name, facts)));
         let mut checks = stream::iter(checks).buffer_unordered(AT_ONCE);
         let mut number = 0;
@@ -136,22 +139,15 @@ impl Preflight<'_> {
     }
 
     /// Checks one; `None` if it was deleted meanwhile or is being deleted.
-    async fn named(&self, name: &str, facts: &Facts) -> Option<Checked> {
-        let deployments: Api<BundleDeployment> = Api::all(self.client.clone());
-        let deployment = match deployments.get_opt(name).await {
+    async fn named(&self, name: &str, facts: &ClusterFacts) -> Option<Checked> {
+        let deployment = match existing(self.client, name).await {
             Ok(found) => found?,
-            Err(error) => {
-                let reason = format!("it cannot be read: {}", cluster::cause(&error));
-                return Some(Checked::new(name, "", Outcome::Unchecked).because([reason]));
-            }
+            Err(unchecked) => return Some(*unchecked),
         };
-        if deployment.metadata.deletion_timestamp.is_some() {
-            return None;
-        }
         Some(self.deployment(&deployment, facts).await)
     }
 
-    async fn deployment(&self, deployment: &BundleDeployment, facts: &Facts) -> Checked {
+    async fn deployment(&self, deployment: &BundleDeployment, facts: &ClusterFacts) -> Checked {
         let (name, namespace) = (deployment.name_any(), deployment.spec.install_namespace.clone());
         let mut checked = Checked::new(&name, &namespace, Outcome::Unchecked);
         let class = summary::class(deployment).map(str::to_owned);
@@ -171,8 +167,7 @@ impl Preflight<'_> {
             Ok(opened) => opened,
             Err(error) => return checked.because([error.explained()]),
         };
-        opened.request.target.kubernetes_version.clone_from(&facts.kubernetes_version);
-        opened.request.target.api_kinds.clone_from(&facts.api_kinds);
+        facts.describe(&mut opened.request.target);
         checked.class.clone_from(&opened.chosen.name);
         let digest = opened.chosen.provisioner.digest().to_string();
         let installed = deployment.status.as_ref().and_then(|status| Some(&status.history.last()?.provisioner));

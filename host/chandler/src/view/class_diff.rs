@@ -7,9 +7,6 @@ use super::{
     text::{count, one_line},
 };
 
-/// The most bytes of changes that are kept, as JSON text. Beyond it a BundleDeployment is listed without its changes.
-const REPORT_BYTES: usize = 64 << 20;
-
 /// The number of BundleDeployments by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -66,14 +63,7 @@ impl ClassReport {
 
     /// Keeps a BundleDeployment for the data.
     pub fn keep(&mut self, mut checked: Checked) {
-        self.bytes = self.bytes.saturating_add(serde_json::to_vec(&checked).map_or(0, |text| text.len()));
-        if self.bytes > REPORT_BYTES {
-            for change in &mut checked.changes.changes {
-                checked.omitted_fields += change.fields.len();
-                change.fields.clear();
-            }
-            checked.changes.findings.clear();
-        }
+        checked.fit(&mut self.bytes);
         self.deployments.push(checked);
     }
 

@@ -126,6 +126,18 @@ impl Checked {
         }
         self.changes.findings.truncate(FINDINGS);
     }
+
+    /// Adds the size to the bytes of a report, and drops the changes if the report is full.
+    pub(super) fn fit(&mut self, bytes: &mut usize) {
+        *bytes = bytes.saturating_add(serde_json::to_vec(self).map_or(0, |text| text.len()));
+        if *bytes > REPORT_BYTES {
+            for change in &mut self.changes.changes {
+                self.omitted_fields += change.fields.len();
+                change.fields.clear();
+            }
+            self.changes.findings.clear();
+        }
+    }
 }
 
 /// Replaces a long value with the beginning of its text.
@@ -251,14 +263,7 @@ impl Report {
             return;
         }
         checked.bound();
-        self.bytes = self.bytes.saturating_add(serde_json::to_vec(&checked).map_or(0, |text| text.len()));
-        if self.bytes > REPORT_BYTES {
-            for change in &mut checked.changes.changes {
-                checked.omitted_fields += change.fields.len();
-                change.fields.clear();
-            }
-            checked.changes.findings.clear();
-        }
+        checked.fit(&mut self.bytes);
         self.deployments.push(checked);
     }
 
