@@ -134,7 +134,7 @@ async fn reconcile(name: &str, installer: &Arc<Installer>) -> Result<Action, Rec
     };
     let bytes = installer.memory.sizes.of(name);
     // Rollouts in progress come before most others.
-    let requester = if installer.memory.begun.has(name) { requester.continuing() } else { requester };
+    let requester = if installer.memory.announcements.has(name) { requester.continuing() } else { requester };
     slots.within(requester, bytes, work).await.unwrap_or_else(|| Ok(Action::await_change()))
 }
 
@@ -259,9 +259,7 @@ async fn finish(
     let began = Instant::now();
     report::report(installer.report(), subject, found, &redactor).await?;
     installer.cluster.metrics.stepped(Step::Report, began.elapsed());
-    let is_rolling_out = matches!(found.outcome, ReconcileOutcome::RollingOut(_));
-    installer.memory.begun.note(&name, is_rolling_out);
-    if is_rolling_out {
+    if matches!(found.outcome, ReconcileOutcome::RollingOut(_)) {
         installer.memory.announcements.note(&name);
     } else {
         installer.memory.announcements.forget(&name);
@@ -364,7 +362,6 @@ async fn bring(
     subject.record.open_revision(None);
     if let Some(status) = announced.lock().await.take() {
         installer.memory.announcements.note(&subject.name());
-        installer.memory.begun.note(&subject.name(), true);
         subject.stored = Some(BundleDeploymentStatus::clone(&status));
         subject.deployment.status = Some(status);
     }

@@ -1,7 +1,7 @@
 //! What the controller remembers about BundleDeployments between reconciles. Losing it only costs time.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashMap},
     time::{Duration, Instant},
 };
 
@@ -39,10 +39,8 @@ pub(crate) struct Memory {
     pub(crate) debounce: HealthDebounce,
     /// Objects that other clients change again after each repair.
     pub(crate) conflicts: OwnershipConflicts,
-    /// When revisions were announced.
+    /// The rollouts in progress.
     pub(crate) announcements: Announcements,
-    /// Rollouts that have begun and are not complete.
-    pub(crate) begun: BegunRollouts,
     /// Candidates that failed.
     pub(crate) failed: FailedCandidates,
     /// Updates of provisioners that did not render.
@@ -73,7 +71,6 @@ impl Memory {
         self.debounce.forget(name);
         self.conflicts.forget(name);
         self.announcements.forget(name);
-        self.begun.note(name, false);
         self.detections.forget(name);
         self.registries.with(|waits, _| waits.forget(name));
         self.grants.note(name, false);
@@ -162,7 +159,7 @@ impl OwnershipConflicts {
     }
 }
 
-/// When the status of each BundleDeployment last announced a revision, or reported the progress of its rollout.
+/// The rollouts in progress, by BundleDeployment, and when the status last announced or reported them.
 #[derive(Default)]
 pub(crate) struct Announcements(Mutex<HashMap<String, Instant>>);
 
@@ -177,42 +174,21 @@ impl Announcements {
 
     /// How much longer the report suffices; `None` if the status must report the progress of the rollout.
     pub(crate) fn suffices(&self, name: &str) -> Option<Duration> {
-        let mut all = self.all();
-        let left = Self::SUFFICES.checked_sub(all.get(name)?.elapsed()).filter(|left| !left.is_zero());
-        if left.is_none() {
-            all.remove(name);
-        }
-        left
+        Self::SUFFICES.checked_sub(self.all().get(name)?.elapsed()).filter(|left| !left.is_zero())
     }
 
-    /// Forgets the report: there is no rollout.
+    /// Whether a rollout is in progress, as far as this controller has seen.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.all().contains_key(name)
+    }
+
+    /// Forgets the report: no rollout is in progress.
     pub(crate) fn forget(&self, name: &str) {
         self.all().remove(name);
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
         self.0.lock()
-    }
-}
-
-/// The BundleDeployments whose rollouts have begun and are not complete, as far as this controller has seen.
-#[derive(Default)]
-pub(crate) struct BegunRollouts(Mutex<HashSet<String>>);
-
-impl BegunRollouts {
-    /// Notes whether a rollout has begun and is not complete.
-    pub(crate) fn note(&self, name: &str, has_begun: bool) {
-        let mut all = self.0.lock();
-        if has_begun {
-            all.insert(name.to_owned());
-        } else {
-            all.remove(name);
-        }
-    }
-
-    /// Whether a rollout of this BundleDeployment has begun and is not complete.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.lock().contains(name)
     }
 }
 
@@ -374,8 +350,9 @@ mod tests {
         assert_eq!(announcements.suffices("a"), None);
         announcements.note("a");
         assert!(announcements.suffices("a").is_some_and(|left| left <= Announcements::SUFFICES));
+        assert!(announcements.has("a") && !announcements.has("b"));
         announcements.forget("a");
-        assert_eq!(announcements.suffices("a"), None);
+        assert_eq!((announcements.suffices("a"), announcements.has("a")), (None, false));
     }
 
     #[test]
