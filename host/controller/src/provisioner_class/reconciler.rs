@@ -236,14 +236,11 @@ impl Reconciler for ProvisionerClasses {
             LoadOutcome::Failed { problem, .. } if !problem.terminal => {
                 Next::Retry { at_least: Duration::ZERO, at_most: None }
             }
-            // What does not load is not tried again for the counts: each try asks the registry, and may compile.
-            LoadOutcome::Failed { .. } => Next::After(if users.is_empty() {
-                self.cluster.options.image_poll_interval
-            } else {
-                self.cluster.options.image_poll_interval.min(IN_USE_INTERVAL)
-            }),
-            LoadOutcome::Loaded(_) | LoadOutcome::Loading => {
-                let interval = self.cluster.options.image_poll_interval.min(count_interval(counted.as_ref()));
+            _ => {
+                let interval = self.cluster.options.image_poll_interval;
+                // A component that does not load is not tried again for the counts: each try asks the registry, and may compile.
+                let is_failed = matches!(outcome, LoadOutcome::Failed { .. });
+                let interval = if is_failed { interval } else { interval.min(count_interval(counted.as_ref())) };
                 Next::After(if users.is_empty() { interval } else { interval.min(IN_USE_INTERVAL) })
             }
         };
