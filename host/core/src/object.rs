@@ -65,17 +65,9 @@ impl fmt::Display for ObjectKey {
 /// Why a value is not an object that Chandler can apply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
-    /// Not JSON.
-    #[error("is not JSON: {0}")]
-    NotJson(String),
-    /// A key occurs twice. Parsers differ in which of the values they keep, so the object would not be what others read.
-    #[error("has the key {key:?} twice, at {pointer:?}")]
-    DuplicateKey {
-        /// The key, at most 256 bytes of it.
-        key: String,
-        /// Its JSON pointer, at most the last 256 bytes of it.
-        pointer: String,
-    },
+    /// Not JSON, or with a key that occurs twice. Parsers differ in which of the values they keep, so the object would not be what others read.
+    #[error(transparent)]
+    Json(#[from] JsonError),
     /// JSON, but not an object.
     #[error("is not a JSON object")]
     NotAnObject,
@@ -112,11 +104,9 @@ impl Object {
     /// # Errors
     /// It is not JSON, has a duplicate key anywhere, or does not identify an object.
     pub fn parse(json: &[u8], stage: u32, origin: Option<Location>) -> Result<Self, ObjectError> {
-        match unique_json::from_slice(json) {
-            Ok(Value::Object(value)) => Self::from_value(value, stage, origin),
-            Ok(_) => Err(ObjectError::NotAnObject),
-            Err(JsonError::NotJson(error)) => Err(ObjectError::NotJson(error)),
-            Err(JsonError::DuplicateKey { key, pointer }) => Err(ObjectError::DuplicateKey { key, pointer }),
+        match unique_json::from_slice(json)? {
+            Value::Object(value) => Self::from_value(value, stage, origin),
+            _ => Err(ObjectError::NotAnObject),
         }
     }
 
