@@ -51,4 +51,5 @@ pub mod unique_json;
 pub use de::{TypeError, from_node};
 pub use list::flatten_lists;
 pub use node::{Entry, Kind, Mapping, Node, pointer_segment};
+pub use number::looks_like_float;
 pub use parse::{Document, Limits, ParseError, Warning, parse};

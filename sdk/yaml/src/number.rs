@@ -73,8 +73,9 @@ fn wide(text: &str) -> Option<Kind> {
     value.is_finite().then_some(Kind::Float(sign * value))
 }
 
+/// Whether a text has the form of a floating-point number in go-yaml v2 (`resolve.go`, yamlStyleFloat):
 /// `^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`.
-fn looks_like_float(text: &str) -> bool {
+pub fn looks_like_float(text: &str) -> bool {
     let rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match rest.find(['e', 'E']) {
         Some(at) => (rest.get(..at).unwrap_or_default(), rest.get(at + 1..)),

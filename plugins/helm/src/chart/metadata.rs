@@ -5,7 +5,13 @@ use std::collections::HashSet;
 use chandler_go_template::{Element, List, Map, Value};
 use chandler_yaml::{Kind, Node};
 
-use crate::{functions::version::Version, number, yaml};
+use crate::{
+    functions::version::Version,
+    yaml::{
+        self,
+        decode::{mistyped, mistyped_field, text},
+    },
+};
 
 /// What `Chart.yaml` says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -75,10 +81,7 @@ impl Metadata {
         let documents = yaml::documents(text).map_err(|error| error.to_string())?;
         let Some(document) = documents.first() else { return Ok(()) };
         let Kind::Mapping(mapping) = &document.root.kind else {
-            return Err(format!(
-                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type chart.Metadata",
-                json_kind(&document.root)
-            ));
+            return Err(mistyped(&document.root, "Go value of type chart.Metadata"));
         };
         for entry in mapping {
             let value = &entry.value;
@@ -100,7 +103,7 @@ impl Metadata {
                 "deprecated" => match &value.kind {
                     Kind::Bool(deprecated) => self.deprecated = *deprecated,
                     Kind::Null => {}
-                    _ => return Err(mistyped(value, &place, "bool")),
+                    _ => return Err(mistyped_field(value, &place, "bool")),
                 },
                 "annotations" => {
                     self.annotations.clear();
@@ -206,35 +209,11 @@ impl Metadata {
     }
 }
 
-fn json_kind(node: &Node) -> &'static str {
-    match node.kind {
-        Kind::Null => "null",
-        Kind::Bool(_) => "bool",
-        Kind::Int(_) | Kind::UInt(_) | Kind::Float(_) => "number",
-        Kind::String(_) => "string",
-        Kind::Sequence(_) => "array",
-        Kind::Mapping(_) => "object",
-    }
-}
-
-fn mistyped(node: &Node, place: &str, wanted: &str) -> String {
-    format!(
-        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go struct field {place} of type {wanted}",
-        json_kind(node)
-    )
-}
-
-/// A scalar as text: what YAML takes for a number or a boolean becomes text as Go prints it.
+/// A scalar as text; null leaves it as it is.
 fn read_text(to: &mut String, node: &Node, place: &str) -> Result<(), String> {
-    *to = match &node.kind {
-        Kind::Null => return Ok(()),
-        Kind::String(text) => text.to_string(),
-        Kind::Bool(value) => value.to_string(),
-        Kind::Int(value) => value.to_string(),
-        Kind::UInt(value) => value.to_string(),
-        Kind::Float(value) => number::general(*value),
-        Kind::Sequence(_) | Kind::Mapping(_) => return Err(mistyped(node, place, "string")),
-    };
+    if let Some(text) = text(node, place)? {
+        *to = text;
+    }
     Ok(())
 }
 
@@ -242,7 +221,7 @@ fn items<'a>(node: &'a Node, place: &str) -> Result<std::slice::Iter<'a, Node>, 
     match &node.kind {
         Kind::Null => Ok([].iter()),
         Kind::Sequence(items) => Ok(items.iter()),
-        _ => Err(mistyped(node, place, "[]string")),
+        _ => Err(mistyped_field(node, place, "[]string")),
     }
 }
 
@@ -260,7 +239,7 @@ fn entries<'a>(node: &'a Node, place: &str) -> Result<Vec<(&'a str, &'a Node)>, 
     match &node.kind {
         Kind::Null => Ok(Vec::new()),
         Kind::Mapping(mapping) => Ok(mapping.iter().map(|entry| (&*entry.key, &entry.value)).collect()),
-        _ => Err(mistyped(node, place, "map[string]string")),
+        _ => Err(mistyped_field(node, place, "map[string]string")),
     }
 }
 

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 
 use chandler_yaml::{Kind, Node};
 
-use crate::yaml;
+use crate::yaml::{
+    self,
+    decode::{mistyped, text},
+};
 
 /// What templates render to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -200,21 +203,23 @@ impl Head {
                 "apiVersion" => {
                     text(value, "SimpleHead.apiVersion")?;
                 }
-                "kind" => head.kind = text(value, "SimpleHead.kind")?,
+                "kind" => head.kind = text(value, "SimpleHead.kind")?.unwrap_or_default(),
                 "metadata" if !value.is_null() => {
                     for (key, value) in entries(
                         value,
                         "Go struct field SimpleHead.metadata of type struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }",
                     )? {
                         match key {
-                            "name" => head.name = text(value, "SimpleHead.metadata.name")?,
+                            "name" => head.name = text(value, "SimpleHead.metadata.name")?.unwrap_or_default(),
                             "annotations" if !value.is_null() => {
                                 for (key, value) in entries(
                                     value,
                                     "Go struct field SimpleHead.metadata.annotations of type map[string]string",
                                 )? {
-                                    head.annotations
-                                        .push((key.to_owned(), text(value, "SimpleHead.metadata.annotations")?));
+                                    head.annotations.push((
+                                        key.to_owned(),
+                                        text(value, "SimpleHead.metadata.annotations")?.unwrap_or_default(),
+                                    ));
                                 }
                             }
                             _ => {}
@@ -232,38 +237,10 @@ impl Head {
     }
 }
 
-fn json_kind(node: &Node) -> &'static str {
-    match node.kind {
-        Kind::Null => "null",
-        Kind::Bool(_) => "bool",
-        Kind::Int(_) | Kind::UInt(_) | Kind::Float(_) => "number",
-        Kind::String(_) => "string",
-        Kind::Sequence(_) => "array",
-        Kind::Mapping(_) => "object",
-    }
-}
-
-fn wrong(node: &Node, place: &str) -> String {
-    format!("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into {place}", json_kind(node))
-}
-
 fn entries<'a>(node: &'a Node, place: &str) -> Result<Vec<(&'a str, &'a Node)>, String> {
     match &node.kind {
         Kind::Mapping(mapping) => Ok(mapping.iter().map(|entry| (&*entry.key, &entry.value)).collect()),
-        _ => Err(wrong(node, place)),
-    }
-}
-
-/// A scalar as text, as Helm reads one where it needs text.
-fn text(node: &Node, place: &str) -> Result<String, String> {
-    match &node.kind {
-        Kind::Null => Ok(String::new()),
-        Kind::String(text) => Ok(text.to_string()),
-        Kind::Bool(value) => Ok(value.to_string()),
-        Kind::Int(value) => Ok(value.to_string()),
-        Kind::UInt(value) => Ok(value.to_string()),
-        Kind::Float(value) => Ok(crate::number::general(*value)),
-        Kind::Sequence(_) | Kind::Mapping(_) => Err(wrong(node, &format!("Go struct field {place} of type string"))),
+        _ => Err(mistyped(node, place)),
     }
 }
 

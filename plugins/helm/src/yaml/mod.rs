@@ -1,5 +1,6 @@
 //! YAML as Helm reads and writes it: by way of JSON, with go-yaml v2.
 
+pub(crate) mod decode;
 mod emit;
 mod order;
 mod read;

@@ -1,5 +1,7 @@
 //! Which plain scalars go-yaml takes for something else than text, so that text of that form is written with quotes.
 
+use chandler_yaml::looks_like_float;
+
 /// Whether go-yaml v2 reads a plain scalar as text.
 pub(super) fn is_text(text: &str) -> bool {
     match text.as_bytes().first() {
@@ -98,26 +100,6 @@ fn is_integer(text: &str) -> bool {
 fn is_float(text: &str) -> bool {
     let plain = text.replace('_', "");
     looks_like_float(&plain) && plain.parse::<f64>().is_ok_and(f64::is_finite)
-}
-
-/// `^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`.
-fn looks_like_float(text: &str) -> bool {
-    let rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (mantissa, exponent) = match rest.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (rest, None),
-    };
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let mantissa = match mantissa.split_once('.') {
-        Some(("", fraction)) => !fraction.is_empty() && digits(fraction),
-        Some((whole, fraction)) => digits(whole) && digits(fraction),
-        None => !mantissa.is_empty() && digits(mantissa),
-    };
-    mantissa
-        && exponent.is_none_or(|exponent| {
-            let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
-            !exponent.is_empty() && digits(exponent)
-        })
 }
 
 /// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`.
