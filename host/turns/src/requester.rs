@@ -29,7 +29,7 @@ impl Requester {
         Self { namespace: namespace.into(), account: account.into(), lane: Lane::New }
     }
 
-    /// The same account, for work that continues something that has begun. It gets [up to three of four turns](crate::Rotation), so that much
+    /// This account, for work that continues something that has begun. It gets [up to three of four turns](crate::Rotation), so that much
     /// new work does not keep everything unfinished.
     #[must_use]
     pub fn continuing(self) -> Self {

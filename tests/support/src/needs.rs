@@ -115,7 +115,7 @@ pub fn xz() -> bool {
         |program: &str| Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     let works = works("tar") && works("xz");
     if !works {
-        skip("there is no tar with xz (on Debian: apt-get install tar xz-utils)");
+        skip("the programs tar and xz are missing (on Debian: apt-get install tar xz-utils)");
     }
     works
 }

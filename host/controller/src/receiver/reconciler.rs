@@ -80,7 +80,7 @@ impl Receivers {
         KindController::new(reflector, api, selection, Arc::new(self), metrics, shutdown)
     }
 
-    /// The token and the certificates, or why there is no token.
+    /// The token and the certificates, or why the token is missing.
     async fn secrets(&self, receiver: &Receiver) -> Result<Secrets, NewCondition> {
         let (namespace, name) = (&self.cluster.options.system_namespace, &receiver.spec.secret_ref.name);
         let not_found = |what: String| {

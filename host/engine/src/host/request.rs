@@ -25,7 +25,7 @@ impl Requested {
 }
 
 impl State {
-    /// The target, of which the guest reads a fact. There is no request while the guest only inspects the content.
+    /// The target, of which the guest reads a fact. None while the guest only inspects the content.
     fn target(&self, fact: Fact) -> Option<&Target> {
         let request = self.request.as_ref()?;
         self.asked.lock().add(fact);

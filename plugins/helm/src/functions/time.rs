@@ -70,7 +70,7 @@ impl Time {
         Self { seconds, nanos: 0, offset: 0, zone: "UTC".to_owned() }
     }
 
-    /// The same time in another zone.
+    /// This time in another zone.
     pub fn within(&self, offset: i32, zone: &str) -> Self {
         Self { offset, zone: zone.to_owned(), ..self.clone() }
     }
