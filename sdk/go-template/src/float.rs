@@ -2,7 +2,7 @@
 
 /// `%v` and `%g`: the shortest digits that read back equal unless there is a precision; with an exponent below 1e-4, and from the precision on (6
 /// for the shortest digits).
-pub(crate) fn general(value: f64, precision: Option<usize>) -> String {
+pub fn general(value: f64, precision: Option<usize>) -> String {
     if !value.is_finite() {
         return special(value);
     }
@@ -60,8 +60,8 @@ pub(crate) fn exponent(value: f64, precision: Option<usize>) -> String {
     exponent_text(mantissa, power.parse().unwrap_or_default())
 }
 
-/// `%f`.
-pub(crate) fn fixed(value: f64, precision: Option<usize>) -> String {
+/// `%f`: never an exponent; the shortest digits that read back equal unless there is a precision.
+pub fn fixed(value: f64, precision: Option<usize>) -> String {
     if !value.is_finite() {
         return special(value);
     }

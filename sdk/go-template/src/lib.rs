@@ -32,6 +32,7 @@ mod text;
 mod value;
 
 pub use error::{Cause, Error};
+pub use float::{fixed as fixed_float, general as general_float};
 pub use format::{sprint, sprintf, sprintln};
 pub use function::{Body, Call, Function, FunctionError, Functions, Type};
 pub use limits::{Limit, Limits, Meter};
