@@ -5,7 +5,7 @@ use std::rc::Rc;
 use chandler_go_template::{Call, Function, FunctionError, Type, Value};
 
 use super::{
-    Result, any,
+    Result, any, duration,
     generated::generate,
     made, text,
     time::{self, Time},
@@ -44,7 +44,7 @@ pub(super) fn find(name: &str) -> Option<Function> {
                 Value::Int(seconds, _) => Time::utc(seconds),
                 _ => now.clone(),
             };
-            made(call, time::duration(now.seconds.saturating_sub(then.seconds).saturating_mul(1_000_000_000)))
+            made(call, duration::display(now.seconds.saturating_sub(then.seconds).saturating_mul(1_000_000_000)))
         }),
         "duration" => Function::new(&[Any], |call, a| {
             let seconds = match any(a, 0) {
@@ -52,11 +52,11 @@ pub(super) fn find(name: &str) -> Option<Function> {
                 Value::Int(seconds, chandler_go_template::IntKind::Int64) => seconds,
                 _ => 0_i64,
             };
-            made(call, time::duration(seconds.wrapping_mul(1_000_000_000)))
+            made(call, duration::display(seconds.wrapping_mul(1_000_000_000)))
         }),
         "durationRound" => Function::new(&[Any], |call, a| {
             let nanos = match any(a, 0) {
-                Value::String(text) => time::parse_duration(&text.text()).unwrap_or_default(),
+                Value::String(text) => duration::parse(&text.text()).unwrap_or_default(),
                 Value::Int(nanos, chandler_go_template::IntKind::Int64) => nanos,
                 Value::Object(object) => match object.as_any().downcast_ref::<Time>() {
                     Some(then) => now(call)?.seconds.saturating_sub(then.seconds).saturating_mul(1_000_000_000),
@@ -114,7 +114,7 @@ fn in_zone(call: &mut Call<'_>, layout: &str, date: &Value, zone: &str) -> Resul
 }
 
 fn modified(duration: &str, date: &Value) -> Option<Value> {
-    let nanos = i128::from(time::parse_duration(duration)?);
+    let nanos = i128::from(duration::parse(duration)?);
     let time = date.as_object::<Time>()?;
     let total = i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos) + nanos;
     let seconds = i64::try_from(total.div_euclid(1_000_000_000)).ok()?;

@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use chandler_go_template::{Call, Function, FunctionError, IntKind, List, Map, Value};
 
 mod dates;
+mod duration;
 mod encodings;
 pub mod generated;
 mod lists;
