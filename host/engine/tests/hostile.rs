@@ -6,10 +6,10 @@ use std::{
 };
 
 use chandler_core::{Content, Digest, Entry, MemoryContent, ReadError, Reason};
-use chandler_engine::{CallError, Engine, EngineOptions, Limits, Provisioner, Retry};
+use chandler_engine::{CallError, Limits, Provisioner, Retry};
 use serde_json::json;
 
-use crate::support::{self, content, engine, failure, hostile, request};
+use crate::support::{self, content, engine, engine_for_two, failure, hostile, request};
 
 /// Limits that stop a spinning guest early.
 fn short() -> Limits {
@@ -270,7 +270,7 @@ async fn a_failure_of_the_host_is_an_internal_error() {
 /// While guests spin on all of their threads, the threads of the host stay free, and a dropped call releases its slot.
 #[tokio::test]
 async fn spinning_guests_do_not_block_the_host() {
-    let engine = Engine::new(EngineOptions { concurrency: 2, ..EngineOptions::default() }).unwrap();
+    let engine = engine_for_two();
     let provisioner = hostile(&engine).await;
     let limits = Limits { time: Duration::from_mins(10), ..Limits::default() };
     let spin = |provisioner: &Provisioner| {

@@ -11,10 +11,10 @@ use std::{
 };
 
 use chandler_core::{Content, Digest, Entry, MemoryContent, ReadError, Reason};
-use chandler_engine::{Engine, EngineOptions, Limits};
+use chandler_engine::Limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{content, plugin};
+use crate::support::{content, engine, engine_for_two, plugin};
 
 /// Content that reports when the guest reads it, and then blocks until the test opens the gate.
 struct Gate {
@@ -65,7 +65,7 @@ fn distinct_hostile(number: u8) -> Vec<u8> {
 async fn a_call_completes_although_its_provisioner_is_dropped() {
     for (behaviour, want) in [("hostile+v0", Ok(Some("hostile+v0".to_owned()))), ("panic", Err(Reason::PluginTrapped))]
     {
-        let engine = Engine::new(EngineOptions::default()).unwrap();
+        let engine = engine();
         let provisioner = engine.load(&plugin("test/hostile.wasm")).await.unwrap();
         let (content, mut is_in, opener) = Gate::closed(behaviour);
         let called = provisioner.clone();
@@ -84,7 +84,7 @@ async fn a_call_completes_although_its_provisioner_is_dropped() {
 /// renew a lease.
 #[tokio::test]
 async fn the_host_runs_while_spinning_guests_take_every_slot() {
-    let engine = Engine::new(EngineOptions { concurrency: 2, ..EngineOptions::default() }).unwrap();
+    let engine = engine_for_two();
     let limits = Limits { time: Duration::from_mins(10), ..Limits::default() };
     let mut spinning = Vec::new();
     for number in 0..2 {
@@ -127,7 +127,7 @@ async fn the_host_runs_while_spinning_guests_take_every_slot() {
 #[tokio::test]
 async fn looping_components_leave_a_turn_to_a_third_one() {
     const CALLS: usize = 20;
-    let engine = Engine::new(EngineOptions { concurrency: 2, ..EngineOptions::default() }).unwrap();
+    let engine = engine_for_two();
     let limits = Limits { time: Duration::from_millis(50), ..Limits::default() };
     let (ended, mut ends) = tokio::sync::mpsc::unbounded_channel();
     // All are loaded before the first call, since calls end while a component is compiled.

@@ -7,9 +7,9 @@ mod support;
 use std::time::Duration;
 
 use chandler_core::Reason;
-use chandler_engine::{Engine, EngineOptions, Limits};
+use chandler_engine::Limits;
 use serde_json::json;
-use support::{content, hostile, request};
+use support::{content, engine_for_two, hostile, request};
 
 /// How many calls time out.
 const ATTEMPTS: usize = 16;
@@ -26,13 +26,14 @@ fn guest_threads() -> usize {
 /// threads.
 #[tokio::test]
 async fn calls_that_time_out_do_not_accumulate_threads() {
-    let engine = Engine::new(EngineOptions { concurrency: 2, ..EngineOptions::default() }).unwrap();
+    let engine = engine_for_two();
     let provisioner = hostile(&engine).await;
     let branches: Vec<_> =
         (0..700).map(|number| json!({"type": "string", "minLength": 5, "title": format!("{number}")})).collect();
     let schema = json!({"properties": {"a": {"items": {"anyOf": branches}}}}).to_string();
-    let config = json!({"a": vec!["x"; 1000]});
-    let limits = Limits { time: Duration::from_millis(300), ..Limits::default() };
+    // A validation takes about seven times the limit, so that without the slot more threads than allowed would run at once.
+    let config = json!({"a": vec!["x"; 500]});
+    let limits = Limits { time: Duration::from_millis(150), ..Limits::default() };
     let before = guest_threads();
     for _ in 0..ATTEMPTS {
         let files = content([("config-schema", schema.as_str())]);

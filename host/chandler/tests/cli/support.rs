@@ -3,7 +3,7 @@
 use std::{
     ffi::OsStr,
     fs,
-    io::Write as _,
+    io::{ErrorKind, Write as _},
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -34,18 +34,22 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A cache that all tests share, so that each component is compiled once.
+/// A cache that all tests share.
 pub(crate) fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("chandler-cache")
 }
 
-/// `chandler` in the root of the workspace, with this cache directory. All tests share the compiled code in it.
+/// `chandler` in the root of the workspace, with this cache directory. All tests share the compiled code in it with the end-to-end tests
+/// (`empty_cache` in tests/src/world.rs), so that each component is compiled once.
 pub(crate) fn command(cache: &Path) -> Command {
-    let (shared, code) = (self::cache().join("code"), cache.join("code"));
-    if fs::symlink_metadata(&code).is_err() && code != shared {
+    let program = std::env::current_exe().unwrap();
+    let (shared, code) = (program.parent().unwrap().join("code-of-tests"), cache.join("code"));
+    if fs::symlink_metadata(&code).is_err() {
         fs::create_dir_all(&shared).unwrap();
         fs::create_dir_all(cache).unwrap();
-        symlink(shared, code).unwrap();
+        // Another test may create the link at the same time.
+        let linked = symlink(shared, code);
+        assert!(linked.is_ok() || linked.is_err_and(|error| error.kind() == ErrorKind::AlreadyExists));
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_chandler"));
     command.current_dir(root()).env("CHANDLER_CACHE_DIRECTORY", cache).env_remove("RUST_LOG");

@@ -142,6 +142,11 @@ fn command(checkout: &Path, home: &Path, arguments: &[&str]) -> Command {
     let binary = Path::new(env!("CARGO_BIN_EXE_chandler"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), env::var("PATH").unwrap());
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("chandler-cache");
+    // The compiled code is shared with the other tests (`empty_cache` in tests/src/world.rs), of which one may create the link at the same time.
+    let shared = env::current_exe().unwrap().parent().unwrap().join("code-of-tests");
+    fs::create_dir_all(&shared).unwrap();
+    fs::create_dir_all(&cache).unwrap();
+    let _ = symlink(shared, cache.join("code"));
     let mut command = Command::new("bash");
     command.args(arguments).current_dir(checkout).env("PATH", path).env("HOME", home);
     command

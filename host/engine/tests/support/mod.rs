@@ -16,9 +16,22 @@ pub(crate) fn plugin(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; build it with `cargo xtask plugins`", path.display()))
 }
 
-/// An engine that compiles in this process and has no cache.
+/// Options for an engine that compiles in this process. All tests share the compiled code with the end-to-end tests (`empty_cache` in
+/// tests/src/world.rs): each test runs in its own process, which would otherwise compile the same component again.
+pub(crate) fn options() -> EngineOptions {
+    let program = std::env::current_exe().unwrap();
+    let code = program.parent().unwrap().join("code-of-tests");
+    EngineOptions { cache_directory: Some(code), ..EngineOptions::default() }
+}
+
+/// An engine with these options.
 pub(crate) fn engine() -> Engine {
-    Engine::new(EngineOptions::default()).unwrap()
+    Engine::new(options()).unwrap()
+}
+
+/// An engine that runs two calls at once.
+pub(crate) fn engine_for_two() -> Engine {
+    Engine::new(EngineOptions { concurrency: 2, ..options() }).unwrap()
 }
 
 /// The provisioner that misbehaves on demand.
