@@ -9,7 +9,7 @@ use chandler_core::{Content, Digest, Entry, MemoryContent, ReadError, Reason};
 use chandler_engine::{CallError, Limits, Provisioner, Retry};
 use serde_json::json;
 
-use crate::support::{self, content, engine, engine_for_two, failure, hostile, request};
+use crate::support::{self, content, engine, engine_for_two, failure, hostile, request, served};
 
 /// Limits that stop a spinning guest early.
 fn short() -> Limits {
@@ -36,10 +36,10 @@ async fn a_well_behaved_guest_succeeds() {
 async fn a_spinning_guest_times_out_in_every_function() {
     let provisioner = hostile(&engine()).await;
     let limits = short();
-    let detect = provisioner.detect(content([("detect", "spin")]), &limits).await.unwrap_err();
-    let schema = provisioner.config_schema(content([("config-schema", "spin")]), &limits).await.unwrap_err();
-    let before =
-        provisioner.provision(&request(json!({})), content([("config-schema", "spin")]), &limits).await.unwrap_err();
+    let (files, nothing) = (content([("detect", "spin"), ("config-schema", "spin")]), request(json!({})));
+    let detect = served(async || provisioner.detect(Arc::clone(&files), &limits).await).await.unwrap_err();
+    let schema = served(async || provisioner.config_schema(Arc::clone(&files), &limits).await).await.unwrap_err();
+    let before = served(async || provisioner.provision(&nothing, Arc::clone(&files), &limits).await).await.unwrap_err();
     let provision = failure(&provisioner, "spin", &limits).await;
     for error in [detect, schema, before, provision] {
         assert_eq!((error.reason(), error.retry()), (Reason::PluginTimeout, Retry::BackOff));
@@ -336,8 +336,10 @@ async fn a_guest_without_a_processor_is_not_out_of_time() {
     let provisioner = hostile(&engine()).await;
     let limits = short();
     let held = Held { files: MemoryContent::new([("detect", "hostile+v0")]), limit: limits.time };
-    let starved = provisioner.detect(Arc::new(held), &limits);
-    let (starved, spinning) = tokio::join!(starved, provisioner.detect(content([("detect", "spin")]), &limits));
+    let (held, files): (Arc<dyn Content>, _) = (Arc::new(held), content([("detect", "spin")]));
+    let starved = served(async || provisioner.detect(Arc::clone(&held), &limits).await);
+    let spinning = served(async || provisioner.detect(Arc::clone(&files), &limits).await);
+    let (starved, spinning) = tokio::join!(starved, spinning);
     assert_eq!(starved.unwrap().as_deref(), Some("hostile+v0"));
     assert_eq!(spinning.unwrap_err().reason(), Reason::PluginTimeout);
 }

@@ -38,8 +38,9 @@ async fn calls_that_time_out_do_not_accumulate_threads() {
     for _ in 0..ATTEMPTS {
         let files = content([("config-schema", schema.as_str())]);
         let error = provisioner.provision(&request(config.clone()), files, &limits).await.unwrap_err();
-        // On a fast machine the validation ends in time and leaves no thread either.
-        assert!([Reason::PluginTimeout, Reason::InvalidConfiguration].contains(&error.reason()), "{error}");
+        // On a fast machine the validation ends in time and leaves no thread either; on a busy one the guest may not get its time.
+        let expected = [Reason::PluginTimeout, Reason::InvalidConfiguration, Reason::MachineBusy];
+        assert!(expected.contains(&error.reason()), "{error}");
     }
     // One validation runs at a time. A thread that has just finished may not count as idle yet, so a few more may
     // exist.

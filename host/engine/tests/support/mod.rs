@@ -54,5 +54,16 @@ pub(crate) fn request(config: serde_json::Value) -> Request {
 /// The error of a call in which `provision` of the hostile guest misbehaves as named.
 pub(crate) async fn failure(provisioner: &Provisioner, behaviour: &str, limits: &Limits) -> CallError {
     let content = content([("provision", behaviour), ("large", &"x".repeat(2 << 20)), ("argument", "it is so")]);
-    provisioner.provision(&request(serde_json::json!({})), content, limits).await.unwrap_err()
+    let request = request(serde_json::json!({}));
+    served(async || provisioner.provision(&request, Arc::clone(&content), limits).await).await.unwrap_err()
+}
+
+/// The result of a call, which is made again while the machine is too busy to run the guest for as long as it may run.
+pub(crate) async fn served<T>(call: impl AsyncFn() -> Result<T, CallError>) -> Result<T, CallError> {
+    loop {
+        match call().await {
+            Err(CallError::Starved { .. }) => {}
+            result => return result,
+        }
+    }
 }
