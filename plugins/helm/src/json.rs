@@ -53,6 +53,7 @@ impl Writer<'_> {
                 self.out.push_str(&text);
             }
             Value::String(text) => quote(&text.text(), self.html, &mut self.out),
+            Value::List(list) if list.is_nil() => self.out.push_str("null"),
             Value::List(list) => match list.as_bytes() {
                 Some(bytes) => {
                     let text = base64::engine::general_purpose::STANDARD.encode(bytes);

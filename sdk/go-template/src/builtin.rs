@@ -180,8 +180,11 @@ fn text(text: Str) -> Held {
 fn one_text(meter: &mut Meter, values: &[Value]) -> Result<Str> {
     match values {
         [Value::String(text)] => Ok(text.clone()),
-        [Value::Nil] => Ok("<no value>".into()),
-        _ => Ok(sprint(meter, values)?),
+        _ => {
+            let shown = |value: &Value| if value.is_nil() { Value::from("<no value>") } else { value.clone() };
+            let values: Vec<Value> = values.iter().map(shown).collect();
+            Ok(sprint(meter, &values)?)
+        }
     }
 }
 

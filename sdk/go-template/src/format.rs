@@ -219,6 +219,9 @@ impl<'m> Printer<'m> {
             return self.string(value, bytes, verb);
         }
         let syntax = self.flags.syntax;
+        if syntax && list.is_nil() {
+            return self.write(format!("{}(nil)", list.type_name()).as_bytes());
+        }
         if syntax {
             self.write(format!("{}{{", list.type_name()).as_bytes())?;
         } else {

@@ -122,6 +122,7 @@ impl Element {
 #[derive(Clone)]
 pub struct List {
     element: Element,
+    nil: bool,
     items: Rc<Items>,
 }
 
@@ -146,6 +147,7 @@ impl List {
     pub fn bytes(bytes: &[u8]) -> Self {
         Self {
             element: Element::Int(IntKind::Uint8),
+            nil: false,
             items: Rc::new(Items { bytes: Some(bytes.into()), values: OnceCell::new() }),
         }
     }
@@ -159,7 +161,19 @@ impl List {
             };
             items.iter().map(byte).collect()
         });
-        Self { element, items: Rc::new(Items { bytes, values: OnceCell::from(items) }) }
+        Self { element, nil: false, items: Rc::new(Items { bytes, values: OnceCell::from(items) }) }
+    }
+
+    /// A nil slice of a type: without items, and `null` in JSON and YAML.
+    pub fn nil(element: Element) -> Self {
+        let mut list = Self::of(element, Vec::new());
+        list.nil = true;
+        list
+    }
+
+    /// Whether it is a nil slice.
+    pub fn is_nil(&self) -> bool {
+        self.nil
     }
 
     /// What the items are declared as.

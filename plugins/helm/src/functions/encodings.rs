@@ -49,11 +49,16 @@ pub(super) fn find(name: &str) -> Option<Function> {
             made(call, text)
         }),
         "mustToToml" => Function::new(&[Any], |call, a| must(call, toml::write(&any(a, 0)))),
-        "fromToml" => Function::new(&[String], |_, _| {
-            Err(FunctionError::Refused {
-                function: "fromToml".to_owned(),
-                reason: "this renderer reads no TOML; write the values as YAML and use fromYaml".to_owned(),
-            })
+        "fromToml" => Function::new(&[String], |call, a| {
+            call.charge(bytes(a, 0).len().saturating_mul(4))?;
+            match toml::read(&text(a, 0)) {
+                Ok(map) => Ok(object(Ok(map))),
+                Err(toml::Unread::Invalid(error)) => Ok(object(Err(error))),
+                Err(toml::Unread::Date) => Err(FunctionError::Refused {
+                    function: "fromToml".to_owned(),
+                    reason: "the TOML has a date, which this renderer does not read; write it as a string".to_owned(),
+                }),
+            }
         }),
         "b64enc" => Function::new(&[String], |call, a| {
             use base64::Engine as _;

@@ -29,13 +29,15 @@ pub(super) fn find(name: &str) -> Option<Function> {
         "rest" | "mustRest" => Function::new(&[Any], |call, a| {
             let mut list = of(a, "Cannot find rest on type {}")?;
             if list.is_empty() {
-                return made(call, list);
+                return Ok(nil());
             }
             made(call, list.split_off(1))
         }),
         "initial" | "mustInitial" => Function::new(&[Any], |call, a| {
             let mut list = of(a, "Cannot find initial on type {}")?;
-            list.pop();
+            if list.pop().is_none() {
+                return Ok(nil());
+            }
             made(call, list)
         }),
         "reverse" | "mustReverse" => Function::new(&[Any], |call, a| {
@@ -85,6 +87,11 @@ fn made(call: &mut Call<'_>, items: Vec<Value>) -> Result {
     Ok(Value::list(items))
 }
 
+/// A nil `[]interface {}`, which some functions give for a list without items.
+fn nil() -> Value {
+    Value::List(List::nil(Element::Any))
+}
+
 /// The items of the first argument.
 fn of(arguments: &[Value], refusal: &str) -> Result<Vec<Value>> {
     list_of(&any(arguments, 0), refusal)
@@ -118,16 +125,21 @@ fn concat(call: &mut Call<'_>, a: &[Value]) -> Result {
         call.charge(items.len().saturating_mul(size_of::<Value>()))?;
         all.extend(items);
     }
-    Ok(Value::list(all))
+    Ok(if all.is_empty() { nil() } else { Value::list(all) })
 }
 
 fn chunk(call: &mut Call<'_>, a: &[Value]) -> Result {
     let list = list_of(&any(a, 1), "Cannot chunk type {}")?;
-    let Some(size) = usize::try_from(int(a, 0)).ok().filter(|size| *size > 0) else {
-        return error("runtime error: integer divide by zero");
+    let size = int(a, 0);
+    let chunks = match usize::try_from(size) {
+        Ok(size @ 1..) => {
+            call.charge(list.len().saturating_mul(2 * size_of::<Value>()))?;
+            list.chunks(size).map(|chunk| Value::list(chunk.to_vec())).collect()
+        }
+        // Sprig makes so many chunks: ⌊(items − 1) / size⌋ + 1. That is none for a negative size as large as the list.
+        Err(_) if (2..=size.unsigned_abs().saturating_add(1)).contains(&(list.len() as u64)) => Vec::new(),
+        _ => return error("runtime error: makeslice: len out of range"),
     };
-    call.charge(list.len().saturating_mul(2 * size_of::<Value>()))?;
-    let chunks = list.chunks(size).map(|chunk| Value::list(chunk.to_vec())).collect();
     Ok(Value::List(List::of(Element::Object("[]interface {}"), chunks)))
 }
 

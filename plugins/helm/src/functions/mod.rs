@@ -7,7 +7,7 @@
 //! | `lists`, `maps` | collections |
 //! | `values` | kinds, defaults, equality |
 //! | `encodings` | base64, digests, JSON, YAML |
-//! | `toml` | TOML |
+//! | `toml` | reading and writing TOML |
 //! | `regexes`, `pattern` | regular expressions in Go's syntax |
 //! | `versions`, `version` | semantic versions |
 //! | `dates`, `time` | times in Go's layouts |

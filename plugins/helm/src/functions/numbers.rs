@@ -2,6 +2,8 @@
 
 use chandler_go_template::{Call, Function, Type, Value};
 
+use crate::number;
+
 use super::{Result, any, error, int, ints, made, values::display};
 
 pub(super) fn find(name: &str) -> Option<Function> {
@@ -90,7 +92,7 @@ pub(super) fn integer(value: &Value) -> i64 {
         Value::Bool(value) => i64::from(*value),
         Value::Int(value, _) => *value,
         Value::Float(value) => truncated(*value),
-        Value::String(text) => parse_integer(without_zero_decimals(&text.text())).unwrap_or_default(),
+        Value::String(text) => parse_integer(without_decimals(&text.text())).unwrap_or_default(),
         Value::Nil | Value::List(_) | Value::Map(_) | Value::Object(_) => 0,
     }
 }
@@ -102,12 +104,14 @@ fn truncated(value: f64) -> i64 {
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
 }
 
-/// `12.00` as `12`.
-fn without_zero_decimals(text: &str) -> &str {
-    match text.split_once('.') {
-        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => whole,
-        _ => text,
+/// `12.75` as `12`, as cast does before it parses; other texts as they are.
+fn without_decimals(text: &str) -> &str {
+    let Some((whole, decimals)) = text.split_once('.') else { return text };
+    let digits = whole.strip_prefix(['-', '+']).unwrap_or(whole);
+    if !digits.bytes().chain(decimals.bytes()).all(|byte| byte.is_ascii_digit()) {
+        return text;
     }
+    if digits.is_empty() { "0" } else { whole }
 }
 
 /// `strconv.ParseInt(text, 0, 64)`.
@@ -284,23 +288,30 @@ impl Decimal {
     /// The quotient with sixteen places, rounded half away from zero.
     fn div(self, other: Self) -> Option<Self> {
         const PLACES: i32 = 16;
-        let shift = u32::try_from(self.exponent - other.exponent + PLACES).ok()?;
-        let dividend = self.digits.checked_mul(10_i128.checked_pow(shift)?)?;
-        let (quotient, rest) = (dividend.checked_div(other.digits)?, dividend.checked_rem(other.digits)?);
-        let away = i128::from(rest.abs().checked_mul(2)? >= other.digits.abs());
-        let sign = if (dividend < 0) == (other.digits < 0) { 1 } else { -1 };
+        let shift = self.exponent.checked_sub(other.exponent)?.checked_add(PLACES)?;
+        let power = 10_i128.checked_pow(shift.unsigned_abs())?;
+        let (dividend, divisor) = if shift < 0 {
+            (self.digits, other.digits.checked_mul(power)?)
+        } else {
+            (self.digits.checked_mul(power)?, other.digits)
+        };
+        let (quotient, rest) = (dividend.checked_div(divisor)?, dividend.checked_rem(divisor)?);
+        let away = i128::from(rest.abs().checked_mul(2)? >= divisor.abs());
+        let sign = if (dividend < 0) == (divisor < 0) { 1 } else { -1 };
         Some(Self { digits: quotient + sign * away, exponent: -PLACES })
     }
 }
 
 /// Sprig computes with decimals, so that 0.1 and 0.2 are 0.3; numbers beyond these are computed as floats.
-#[expect(clippy::unnecessary_wraps, reason = "what functions of templates give")]
 fn decimal(
     first: Value,
     others: &[Value],
     exact: fn(Decimal, Decimal) -> Option<Decimal>,
     close: fn(f64, f64) -> f64,
 ) -> Result {
+    if let Some(other) = [&first].into_iter().chain(others).map(float).find(|value| !value.is_finite()) {
+        return error(format!("Cannot create a Decimal from {}", number::general(other)));
+    }
     let sum = others
         .iter()
         .try_fold(Decimal::of(float(&first)), |sum, value| exact(sum?, Decimal::of(float(value))?).map(Some));

@@ -1,6 +1,6 @@
 //! Regular expressions in Go's syntax.
 
-use chandler_go_template::{Call, Function, FunctionError, Type, Value};
+use chandler_go_template::{Call, Element, Function, FunctionError, List, Type, Value};
 use regex::Regex;
 
 use super::{Result, int, made, pattern, text};
@@ -74,7 +74,12 @@ fn all(call: &mut Call<'_>, a: &[Value], panics: bool) -> Result {
     let most = usize::try_from(int(a, 2)).unwrap_or(usize::MAX);
     let found: Vec<&str> = matches(&regex, &from).take(most).filter_map(|(start, end)| from.get(start..end)).collect();
     call.charge(from.len() + found.len() * 32)?;
-    Ok(Value::strings(found))
+    Ok(if found.is_empty() { no_strings() } else { Value::strings(found) })
+}
+
+/// A nil `[]string`, as Go's functions give when nothing matches.
+fn no_strings() -> Value {
+    Value::List(List::nil(Element::String))
 }
 
 /// The places of all matches as Go finds them: an empty match directly behind another match does not count.
@@ -151,7 +156,7 @@ fn split(call: &mut Call<'_>, a: &[Value], panics: bool) -> Result {
     let from = text(a, 1);
     let count = int(a, 2);
     if count == 0 {
-        return Ok(Value::strings(Vec::<&str>::new()));
+        return Ok(no_strings());
     }
     if !text(a, 0).is_empty() && from.is_empty() {
         return Ok(Value::strings([""]));

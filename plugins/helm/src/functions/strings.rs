@@ -32,7 +32,9 @@ pub(super) fn find(name: &str) -> Option<Function> {
         "substr" => Function::new(&[Int, Int, String], substr),
         "repeat" => Function::new(&[Int, String], repeat),
         "nospace" => Function::new(&[String], |call, a| {
-            let kept: std::string::String = text(a, 0).chars().filter(|c| !c.is_whitespace()).collect();
+            // Sprig takes each byte as a character.
+            let kept: std::string::String =
+                bytes(a, 0).iter().map(|byte| char::from(*byte)).filter(|c| !c.is_whitespace()).collect();
             made(call, kept)
         }),
         "contains" => {

@@ -246,3 +246,47 @@ proptest! {
         let _ = crate::chart::path_matches(&text, "a/b");
     }
 }
+
+/// What Helm 3.21 answers.
+#[test]
+fn texts_with_decimals_lists_without_items_and_toml_answer_as_in_helm() {
+    for (text, expected) in [
+        (
+            r#"{{ int64 "3.75" }} {{ int "-1.9" }} {{ add "1.10" 1 }} {{ int "5." }} {{ int ".5" }} {{ int "1.5x" }} {{ int "1e3" }}"#,
+            "3 -1 2 5 0 0 0",
+        ),
+        (
+            r#"{{ divf 100 511 1e6 }} {{ divf 0.0 -5 3 2.5 1e6 }} {{ divf 3.14159 1e5 10 1e5 97 }}"#,
+            "1.956947162e-07 0 3.239e-13",
+        ),
+        (
+            r#"{{ regexFindAll "x" "abc" -1 | toJson }} {{ rest list | toJson }} {{ initial list | toYaml }} {{ concat list | toJson }} {{ regexSplit "a" "b" 0 | toJson }} {{ regexFindAll "b" "abc" -1 | toJson }} {{ printf "%#v" (rest list) }} {{ rest list }}"#,
+            r#"null null null null null ["b"] []interface {}(nil) []"#,
+        ),
+        (
+            r#"{{ chunk -1 (list 1 2) | toJson }} {{ chunk -5 (list 1 2 3 4) | len }} {{ urlquery nil 1 }}"#,
+            "[] 0 %3Cno+value%3E1",
+        ),
+        (r#"{{ toToml (list 1 (dict "a" (dict "c" 1) "b" 2)) }}"#, "[1, {b = 2, a = {c = 1}}]"),
+        (
+            r#"{{ toToml 0.1 }} {{ toToml "a" }} {{ toToml (list 1 "b") }} {{ toToml true }}"#,
+            r#"0.1 "a" [1, "b"] true"#,
+        ),
+        (
+            r#"{{ fromToml "a = 1\nb = [1, 2.5]\n[c]\nd = \"x\"\n[[e]]\nf = true\n" | toJson }} {{ typeOf (fromToml "a = 1").a }}"#,
+            r#"{"a":1,"b":[1,2.5],"c":{"d":"x"},"e":[{"f":true}]} int64"#,
+        ),
+        (r#"{{ hasKey (fromToml "a = ") "Error" }} {{ initials "äb c" }} {{ nospace "a b" }}"#, "true Ãc ab"),
+    ] {
+        assert_eq!(render(text).as_deref(), Ok(expected), "{text}");
+    }
+    for (text, message) in [
+        (r#"{{ chunk 0 (list 1 2) }}"#, "makeslice: len out of range"),
+        (r#"{{ chunk -1 (list 1 2 3 4) }}"#, "makeslice: len out of range"),
+        (r#"{{ add1f "NaN" }}"#, "Cannot create a Decimal from NaN"),
+        (r#"{{ fromToml "a = 2024-01-01" }}"#, "fromToml"),
+    ] {
+        let error = render(text).expect_err(text);
+        assert!(error.contains(message), "{text}: {error}");
+    }
+}

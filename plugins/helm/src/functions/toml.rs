@@ -1,22 +1,20 @@
-//! Writing TOML as BurntSushi/toml does, behind `toToml`.
+//! Reading and writing TOML as BurntSushi/toml does, behind `fromToml` and `toToml`.
 
-use chandler_go_template::{Map, Value};
+use chandler_go_template::{Element, List, Map, Value};
 
 use crate::{
     json::{MOST_BYTES, MOST_DEEP},
     number,
 };
 
-/// A map as TOML.
+/// A map as TOML; another value as it stands behind a key.
 pub(super) fn write(value: &Value) -> Result<String, String> {
-    let Value::Map(map) = value else {
-        return Err(match value {
-            Value::Nil => "toml: cannot encode a nil value".to_owned(),
-            other => format!("toml: top-level values must be Go maps or structs: got {}", other.type_name()),
-        });
-    };
     let mut out = String::new();
-    table(map, &[], &mut out, 0)?;
+    match value {
+        Value::Nil => return Err("toml: cannot encode a nil value".to_owned()),
+        Value::Map(map) => table(map, &[], &mut out, 0)?,
+        other => element(other, &mut out, 0)?,
+    }
     Ok(out)
 }
 
@@ -125,7 +123,11 @@ fn element(value: &Value, out: &mut String, depth: usize) -> Result<(), String> 
         }
         Value::Map(map) => {
             out.push('{');
-            for (at, (key, value)) in map.entries().iter().filter(|(_, value)| !value.is_nil()).enumerate() {
+            let entries = map.entries();
+            let has_header = |value: &Value| is_table(value) || is_array_of_tables(value);
+            let (tables, others): (Vec<_>, Vec<_>) =
+                entries.iter().filter(|(_, value)| !value.is_nil()).partition(|(_, value)| has_header(value));
+            for (at, (key, value)) in others.into_iter().chain(tables).enumerate() {
                 if at > 0 {
                     out.push_str(", ");
                 }
@@ -149,4 +151,45 @@ fn float(value: f64) -> String {
     }
     let text = number::general(value);
     if text.contains(['.', 'e']) { text } else { format!("{text}.0") }
+}
+
+/// Why a text gives no value.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// It is not TOML.
+    Invalid(String),
+    /// It contains a date, which Go keeps in a type of its own.
+    Date,
+}
+
+/// A text as a map. The parser limits how deep it may be nested.
+pub(super) fn read(text: &str) -> Result<Map, Unread> {
+    let table: ::toml::Table =
+        text.parse().map_err(|error: ::toml::de::Error| Unread::Invalid(format!("toml: {}", error.message())))?;
+    map(table)
+}
+
+fn map(table: ::toml::Table) -> Result<Map, Unread> {
+    let map = Map::new();
+    for (key, value) in table {
+        map.insert(key, read_value(value)?);
+    }
+    Ok(map)
+}
+
+fn read_value(value: ::toml::Value) -> Result<Value, Unread> {
+    use ::toml::Value as Toml;
+    Ok(match value {
+        Toml::String(text) => Value::from(text),
+        Toml::Integer(value) => Value::int64(value),
+        Toml::Float(value) => Value::Float(value),
+        Toml::Boolean(value) => Value::Bool(value),
+        Toml::Datetime(_) => return Err(Unread::Date),
+        Toml::Table(table) => Value::Map(map(table)?),
+        Toml::Array(items) => {
+            let is_tables = !items.is_empty() && items.iter().all(Toml::is_table);
+            let items = items.into_iter().map(read_value).collect::<Result<_, _>>()?;
+            Value::List(List::of(if is_tables { Element::Map } else { Element::Any }, items))
+        }
+    })
 }

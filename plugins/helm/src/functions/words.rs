@@ -3,7 +3,7 @@
 use chandler_go_template::{Function, Type, Value};
 
 use super::{
-    Result, int, made,
+    Result, bytes, int, made,
     strings::{lower, upper},
     text,
 };
@@ -21,8 +21,10 @@ pub(super) fn find(name: &str) -> Option<Function> {
             made(call, each_word(&text, |c, _| if c.is_uppercase() { lower(c) } else { upper(c) }))
         }),
         "initials" => Function::new(&[String], |call, a| {
+            // Sprig takes each byte as a character.
+            let characters: std::string::String = bytes(a, 0).iter().map(|byte| char::from(*byte)).collect();
             let initials: std::string::String =
-                text(a, 0).split_whitespace().filter_map(|word| word.chars().next()).collect();
+                characters.split_whitespace().filter_map(|word| word.chars().next()).collect();
             made(call, initials)
         }),
         "snakecase" => Function::new(&[String], |call, a| made(call, separated(&text(a, 0), '_'))),

@@ -67,6 +67,8 @@ impl Writer {
                     let style = self.style(&text);
                     self.emitter.scalar(&text, style);
                 }
+                // The YAML of JSON, where a nil slice is null.
+                _ if list.is_nil() && self.dialect == Dialect::V2 => self.emitter.raw("null"),
                 _ if list.is_empty() => self.emitter.raw("[]"),
                 _ => {
                     let outer = self.emitter.open_sequence(in_mapping);
