@@ -377,11 +377,11 @@ impl<'a> Stages<'a> {
         })
     }
 
-    /// The objects that were created.
-    pub(crate) fn created(&self) -> impl Iterator<Item = (&Desired, &Value)> {
+    /// The objects that were written.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (&Desired, &Value)> {
         self.items.iter().filter_map(|Item { desired, live, action, done }| {
-            let created = *action == Action::Keep && matches!(done, Some(Action::Create | Action::Recreate));
-            live.as_ref().filter(|_| created).map(|live| (*desired, live))
+            let written = *action == Action::Keep && done.is_some();
+            live.as_ref().filter(|_| written).map(|live| (*desired, live))
         })
     }
 
