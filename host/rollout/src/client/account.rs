@@ -58,6 +58,21 @@ pub(crate) async fn actor(
     impersonated(own, owner, account, found)
 }
 
+/// Asks about the account of an owner again before something is written.
+#[derive(Clone, Copy)]
+pub(crate) struct Confirmation<'a> {
+    pub(crate) own: &'a Cluster,
+    pub(crate) recent: &'a RecentAnswers,
+    pub(crate) owner: &'a Owner,
+}
+
+impl Confirmation<'_> {
+    /// Fails if the account does not exist, or does not grant its use.
+    pub(crate) async fn confirm(&self) -> Result<(), RolloutError> {
+        actor(self.own, self.recent, self.owner, Purpose::Write).await.map(drop)
+    }
+}
+
 /// Like [`actor`], for a deletion, which cannot be undone: the ServiceAccount must exist now. It creates nothing, and needs no
 /// grant.
 pub(crate) async fn actor_now(own: &Cluster, owner: &Owner) -> Result<Cluster, RolloutError> {

@@ -5,7 +5,7 @@ use super::{
     survey::{Survey, SurveyOptions},
 };
 use crate::{
-    client::{cluster::Cluster, recent_answers::Purpose},
+    client::{account::Confirmation, cluster::Cluster, recent_answers::Purpose},
     pure::{
         conversion::DeletedServices,
         deletion_plan::DeletionPlan,
@@ -108,10 +108,6 @@ impl Rollout {
             preflight::before_writing(&checks, &mut snapshot.live, created).await?;
         let writes = checks.writes();
         *reviewed = (*reviewed).max(permitted).max(review);
-        if begun && (writes || unwanted.all().next().is_some()) {
-            // The account must exist now, and grant its use.
-            self.actor(owner).await?;
-        }
         if writes {
             warnings.splice(0..0, kept);
         }
@@ -121,8 +117,10 @@ impl Rollout {
             parent::widen(self.home(), &self.parents, owner, &mut snapshot.parent, &inventory).await?;
             ledger.begin(intent(owner, &desired, &situations, &snapshot.live)).await?;
         }
+        let confirmation = Confirmation { own: &self.cluster, recent: &self.recent, owner };
         let context = StageContext {
             cluster: actor,
+            confirmation,
             discovery: &self.discovery,
             owner,
             desired: &desired,
@@ -138,6 +136,9 @@ impl Rollout {
         changes.repaired = drift_options::repaired(&desired, &situations, &changes.recovered);
         if !waiting.is_empty() {
             return Ok(Progress::Waiting { stage, stages, installed: objects.installed(), waiting, changes });
+        }
+        if unwanted.all().next().is_some() {
+            confirmation.confirm().await?;
         }
         let services = DeletedServices::of(&unwanted);
         let DeletionPlan { delete, orphan, keep } = unwanted;

@@ -308,7 +308,8 @@ mod tests {
                 let mut writes = writes.lock().unwrap();
                 writes.push(name);
                 if writes.len() == 30 {
-                    drop(enough.lock().unwrap().take().map(|enough: oneshot::Sender<()>| enough.send(())));
+                    let enough: Option<oneshot::Sender<()>> = enough.lock().unwrap().take();
+                    let _ = enough.map(|enough| enough.send(()));
                 }
                 Ok(Response::new(Body::from(bytes.to_vec())))
             }

@@ -198,7 +198,7 @@ mod tests {
             assert_eq!(timing.interval(seconds(took)), seconds(expected), "{took}");
         }
         // A server that always takes as long never lets the deadline pass.
-        for took in (0..timing.deadline.as_millis() as u64 / 2).map(Duration::from_millis) {
+        for took in (0..5000).map(Duration::from_millis) {
             assert!(timing.interval(took) + took <= timing.deadline, "{took:?}");
         }
     }
