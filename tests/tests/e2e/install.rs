@@ -6,17 +6,9 @@ use chandler_builtin::Provisioners;
 use chandler_content::Store;
 use chandler_core::{Request, Target};
 use chandler_engine::{Engine, EngineOptions, Limits};
-use chandler_tests::{World, bundles, wait::eventually, world::condition};
-use k8s_openapi::api::{
-    admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
-    apps::v1::Deployment,
-    core::v1::{ConfigMap, Secret},
-    rbac::v1::ClusterRole,
-};
-use kube::{
-    Api, ResourceExt as _,
-    api::{DeleteParams, ListParams, PostParams},
-};
+use chandler_tests::{World, bundles, world::condition};
+use k8s_openapi::api::{apps::v1::Deployment, rbac::v1::ClusterRole};
+use kube::{Api, api::ListParams};
 use serde_json::json;
 
 use crate::{PLAIN, REGISTRY};
@@ -155,45 +147,5 @@ async fn the_status_names_an_unknown_class() {
     let deployment = world.condition(&name, "Ready", "False", "ProvisionerMissing").await;
     let message = &condition(&deployment, "Ready").expect("Ready").message;
     assert!(message.contains("no-such-class"), "{message}");
-    world.finish().await;
-}
-
-/// The dry runs find a policy in the way while nothing is written, in every stage of the bundle.
-#[tokio::test]
-async fn an_admission_policy_refuses_a_bundle_before_its_first_object_is_written() {
-    let world = World::new().await;
-    let name = world.name();
-    // Other tests use the same API server, so the policy is about the objects of this one.
-    let policy = json!({"metadata": {"name": name}, "spec": {
-        "matchConstraints": {
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}},
-            "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"]}]},
-        "validations": [{"expression": "object.metadata.name != 'forbidden'", "message": "it is forbidden"}]}});
-    let binding = json!({"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}});
-    let policy: ValidatingAdmissionPolicy = world.create(policy).await;
-    let binding: ValidatingAdmissionPolicyBinding = world.create(binding).await;
-    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.namespace);
-    let secret: Secret = serde_json::from_value(json!({"metadata": {"name": "forbidden"}})).expect("a Secret");
-    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    eventually("the policy is in force", || async { secrets.create(&dry_run, &secret).await.is_err() }).await;
-
-    let object = |kind: &str, name: &str| format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: {name}}}\n");
-    let bundle = bundles::Bundle::empty()
-        .with("manifests/a.yaml", &object("ConfigMap", "first"))
-        .with("manifests/b.yaml", &object("Secret", "forbidden"));
-    let image = world.push(&bundle).await;
-    world.deploy(&name, PLAIN, &image).await;
-    let refused = world.condition(&name, "Ready", "False", "ObjectRefused").await;
-    let message = &condition(&refused, "Ready").expect("Ready").message;
-    assert!(message.contains("it is forbidden"), "{message}");
-    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
-    assert!(maps.get_opt("first").await.expect("a response").is_none());
-    assert_eq!(refused.status.and_then(|status| status.revision), None, "no revision began");
-
-    let all: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.client.clone());
-    all.delete(&binding.name_any(), &DeleteParams::default()).await.expect("the binding exists");
-    world.ready(&name).await;
-    let all: Api<ValidatingAdmissionPolicy> = Api::all(world.client.clone());
-    all.delete(&policy.name_any(), &DeleteParams::default()).await.expect("the policy exists");
     world.finish().await;
 }
