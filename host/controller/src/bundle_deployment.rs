@@ -260,7 +260,7 @@ async fn finish(
     report::report(installer.report(), subject, found, &redactor).await?;
     installer.cluster.metrics.stepped(Step::Report, began.elapsed());
     if matches!(found.outcome, ReconcileOutcome::RollingOut(_)) {
-        installer.memory.announcements.note(&name);
+        installer.memory.announcements.note(&name, began.elapsed());
     } else {
         installer.memory.announcements.forget(&name);
     }
@@ -361,7 +361,7 @@ async fn bring(
     installer.cluster.metrics.stepped(Step::RollOut, began.elapsed());
     subject.record.open_revision(None);
     if let Some(status) = announced.lock().await.take() {
-        installer.memory.announcements.note(&subject.name());
+        installer.memory.announcements.note(&subject.name(), began.elapsed());
         subject.stored = Some(BundleDeploymentStatus::clone(&status));
         subject.deployment.status = Some(status);
     }

@@ -161,20 +161,38 @@ impl OwnershipConflicts {
 
 /// The rollouts in progress, by BundleDeployment, and when the status last announced or reported them.
 #[derive(Default)]
-pub(crate) struct Announcements(Mutex<HashMap<String, Instant>>);
+pub(crate) struct Announcements(Mutex<HashMap<String, Announced>>);
+
+/// The last announcement of a rollout, or report on it.
+struct Announced {
+    when: Instant,
+    /// How long it suffices.
+    lasts: Duration,
+}
 
 impl Announcements {
     /// How long such a report suffices: many rollouts are complete by then, and others change what they wait for often.
     const SUFFICES: Duration = Duration::from_secs(2);
 
-    /// Notes that the status announces a revision, or reports on its rollout.
-    pub(crate) fn note(&self, name: &str) {
-        self.all().insert(name.to_owned(), Instant::now());
+    /// How long it suffices at most.
+    const LONGEST: Duration = Duration::from_secs(10);
+
+    /// Notes that the status announced a revision, or reports on its rollout. A slow API server, whose writes took this long, gets fewer
+    /// reports.
+    pub(crate) fn note(&self, name: &str, took: Duration) {
+        self.all().insert(name.to_owned(), Announced { when: Instant::now(), lasts: Self::lasts(took) });
+    }
+
+    /// How long a report suffices whose writes took this long.
+    fn lasts(took: Duration) -> Duration {
+        Self::SUFFICES.max(Self::LONGEST.min(took.saturating_mul(2)))
     }
 
     /// How much longer the report suffices; `None` if the status must report the progress of the rollout.
     pub(crate) fn suffices(&self, name: &str) -> Option<Duration> {
-        Self::SUFFICES.checked_sub(self.all().get(name)?.elapsed()).filter(|left| !left.is_zero())
+        let all = self.all();
+        let Announced { when, lasts } = all.get(name)?;
+        lasts.checked_sub(when.elapsed()).filter(|left| !left.is_zero())
     }
 
     /// Whether a rollout is in progress, as far as this controller has seen.
@@ -187,7 +205,7 @@ impl Announcements {
         self.all().remove(name);
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Announced>> {
         self.0.lock()
     }
 }
@@ -348,11 +366,17 @@ mod tests {
     fn an_announcement_suffices_for_a_moment() {
         let announcements = Announcements::default();
         assert_eq!(announcements.suffices("a"), None);
-        announcements.note("a");
+        announcements.note("a", Duration::ZERO);
         assert!(announcements.suffices("a").is_some_and(|left| left <= Announcements::SUFFICES));
         assert!(announcements.has("a") && !announcements.has("b"));
         announcements.forget("a");
         assert_eq!((announcements.suffices("a"), announcements.has("a")), (None, false));
+    }
+
+    #[test]
+    fn a_slow_api_server_gets_fewer_reports() {
+        let lasts = [0, 1, 3, 60].map(|seconds| Announcements::lasts(Duration::from_secs(seconds)).as_secs());
+        assert_eq!(lasts, [2, 2, 6, 10]);
     }
 
     #[test]

@@ -219,6 +219,11 @@ impl Requirements {
         self
     }
 
+    /// Whether an object makes Chandler act for its writer, so that permissions are needed that no API server checks.
+    pub fn delegates(&self) -> bool {
+        self.requests.iter().any(|need| matches!(need.why, Why::Delegates { .. }))
+    }
+
     /// Removes the permissions for checking for custom resources before CRDs are deleted.
     #[must_use]
     pub fn without_counting(mut self) -> Self {

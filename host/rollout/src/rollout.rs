@@ -13,13 +13,17 @@ use std::{collections::HashMap, sync::Arc, time::Instant};
 use chandler_core::{Digest, Release};
 use chandler_health::probe::Compiler;
 use chandler_informers::Informers;
-use chandler_permissions::Installation;
+use chandler_permissions::{Account, Installation};
 use kube::Client;
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
-    client::{account, cluster::Cluster, recent_answers::RecentAnswers},
+    client::{
+        account,
+        cluster::Cluster,
+        recent_answers::{Purpose, RecentAnswers},
+    },
     pure::{
         causes::Causes,
         deletion_plan::DeletionPlan,
@@ -31,7 +35,7 @@ use crate::{
         comparisons::Comparisons,
         discovery::Discovery,
         parent::{self, Parents},
-        permissions::{AccessReview, Work},
+        permissions::{AccessReview, Reviewed, Work},
         resolve,
     },
 };
@@ -62,8 +66,8 @@ pub struct Rollout {
     recent: RecentAnswers,
     /// Compiled health rules.
     compiler: Compiler,
-    /// The digest of the release in progress that passed every check, by the UID of its owner.
-    in_progress: Mutex<HashMap<String, Digest>>,
+    /// The releases in progress that passed every check, by the UIDs of their owners.
+    in_progress: Mutex<HashMap<String, InProgress>>,
     /// The causes that were found below unhealthy objects, by times since the origin.
     causes: Mutex<Causes>,
     origin: Instant,
@@ -73,6 +77,15 @@ pub struct Rollout {
     comparisons: Comparisons,
     /// How Chandler is installed. It determines which objects a release may contain.
     installation: Installation,
+}
+
+/// A release in progress that passed every check.
+#[derive(Clone)]
+struct InProgress {
+    release: Digest,
+    account: Option<Account>,
+    /// What the permissions of the account were reviewed for.
+    reviewed: Reviewed,
 }
 
 impl Rollout {
@@ -113,8 +126,12 @@ impl Rollout {
     /// The client for the objects of an owner. An owner of another cluster than the objects is refused here unless it says so, and the other
     /// way round: objects would get references that the garbage collector misunderstands, or lack them.
     async fn actor(&self, owner: &Owner) -> Result<Cluster, RolloutError> {
+        self.actor_for(owner, Purpose::Write).await
+    }
+
+    async fn actor_for(&self, owner: &Owner, purpose: Purpose) -> Result<Cluster, RolloutError> {
         self.check_cluster(owner)?;
-        account::actor(&self.cluster, &self.recent, owner).await
+        account::actor(&self.cluster, &self.recent, owner, purpose).await
     }
 
     /// Like [`actor`](Self::actor), for a deletion.
@@ -183,17 +200,19 @@ impl Rollout {
         }
     }
 
-    /// Whether this release passed every check in an earlier call of the same rollout.
-    fn is_in_progress(&self, owner: &Owner, release: &Release) -> bool {
+    /// What earlier calls of the same rollout found, if this release passed every check in them.
+    fn in_progress(&self, owner: &Owner, release: &Release) -> Option<InProgress> {
         let in_progress = self.in_progress.lock();
-        in_progress.get(&owner.uid) == Some(release.digest())
+        let is_same = |known: &&InProgress| known.release == *release.digest() && known.account == owner.account;
+        in_progress.get(&owner.uid).filter(is_same).cloned()
     }
 
     /// Records whether a release is in progress and waits. After any failure everything is checked again.
-    fn set_in_progress(&self, owner: &Owner, release: &Release, waits: bool) {
+    fn set_in_progress(&self, owner: &Owner, release: &Release, waits: bool, reviewed: Reviewed) {
         let mut in_progress = self.in_progress.lock();
         if waits {
-            in_progress.insert(owner.uid.clone(), release.digest().clone());
+            let (release, account) = (release.digest().clone(), owner.account.clone());
+            in_progress.insert(owner.uid.clone(), InProgress { release, account, reviewed });
         } else {
             in_progress.remove(&owner.uid);
         }

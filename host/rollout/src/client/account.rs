@@ -7,7 +7,7 @@ use kube::{Client, client::Body};
 use crate::{
     client::{
         cluster::Cluster,
-        recent_answers::{Annotations, RecentAnswers, annotations},
+        recent_answers::{Annotations, Purpose, RecentAnswers, annotations},
     },
     pure::{
         error::{ApiError, RolloutError},
@@ -40,9 +40,14 @@ pub fn impersonating(client: &Client, account: &Account) -> Result<Client, ApiEr
 
 /// The client for the objects of an owner: it impersonates the ServiceAccount that the owner names, which must exist and grant its use,
 /// or have done so some seconds ago; without one it uses the controller's rights.
-pub(crate) async fn actor(own: &Cluster, recent: &RecentAnswers, owner: &Owner) -> Result<Cluster, RolloutError> {
+pub(crate) async fn actor(
+    own: &Cluster,
+    recent: &RecentAnswers,
+    owner: &Owner,
+    purpose: Purpose,
+) -> Result<Cluster, RolloutError> {
     let Some(account) = &owner.account else { return Ok(own.clone()) };
-    let found = recent.account(own, account).await;
+    let found = recent.account(own, account, purpose).await;
     if let (Ok(Some(annotations)), Some(grant)) = (&found, &owner.account_grant)
         && !grant.allows(annotations).await
     {
@@ -51,6 +56,21 @@ pub(crate) async fn actor(own: &Cluster, recent: &RecentAnswers, owner: &Owner) 
         return Err(RolloutError::ServiceAccountNotGranted { account: account.clone(), wanted: grant.wanted() });
     }
     impersonated(own, owner, account, found)
+}
+
+/// Asks about the account of an owner again before something is written.
+#[derive(Clone, Copy)]
+pub(crate) struct Confirmation<'a> {
+    pub(crate) own: &'a Cluster,
+    pub(crate) recent: &'a RecentAnswers,
+    pub(crate) owner: &'a Owner,
+}
+
+impl Confirmation<'_> {
+    /// Fails if the account does not exist, or does not grant its use.
+    pub(crate) async fn confirm(&self) -> Result<(), RolloutError> {
+        actor(self.own, self.recent, self.owner, Purpose::Write).await.map(drop)
+    }
 }
 
 /// Like [`actor`], for a deletion, which cannot be undone: the ServiceAccount must exist now. It creates nothing, and needs no

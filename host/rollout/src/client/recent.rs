@@ -1,4 +1,5 @@
-//! Answers that are used again for some seconds, so that many owners that begin at once ask once.
+//! Answers that are used again for some seconds, so that many owners that begin at once ask once. A caller for whom an older answer
+//! suffices gets one while it is kept.
 
 use std::{
     collections::HashMap,
@@ -12,6 +13,8 @@ use parking_lot::{Mutex, MutexGuard};
 /// Answers by key. Each is used again until its time to live is over, counted from before the question, or until it is forgotten.
 pub(crate) struct Recent<K, V> {
     lifetime: Duration,
+    /// How long answers are kept for callers that accept older ones.
+    kept: Duration,
     /// The total weight up to which answers are remembered.
     capacity: usize,
     weigh: fn(&V) -> usize,
@@ -30,7 +33,7 @@ struct Entries<K, V> {
 struct Known<V> {
     value: V,
     weight: usize,
-    until: Instant,
+    since: Instant,
 }
 
 /// An answer.
@@ -46,12 +49,18 @@ impl<K: Clone + Eq + Hash, V: Clone> Recent<K, V> {
         let entries = Entries { known: HashMap::new(), forgotten: 0 };
         Self {
             lifetime,
+            kept: lifetime,
             capacity,
             weigh,
             now: Instant::now,
             entries: Mutex::new(entries),
             asking: KeyedLocks::default(),
         }
+    }
+
+    /// Keeps answers for this long, for callers that accept older ones.
+    pub(crate) fn keeping(self, kept: Duration) -> Self {
+        Self { kept: kept.max(self.lifetime), ..self }
     }
 
     /// The answer that was given some seconds ago, or a new one. Of several callers with the same key, one asks at a time. No
@@ -61,11 +70,29 @@ impl<K: Clone + Eq + Hash, V: Clone> Recent<K, V> {
         key: &K,
         ask: impl Future<Output = Result<Option<V>, E>>,
     ) -> Result<Option<Answer<V>>, E> {
-        if let Some(value) = self.known(key) {
+        self.get_since(key, self.lifetime, ask).await
+    }
+
+    /// Like [`get`](Self::get), for a caller that accepts an answer for as long as it is kept.
+    pub(crate) async fn get_kept<E>(
+        &self,
+        key: &K,
+        ask: impl Future<Output = Result<Option<V>, E>>,
+    ) -> Result<Option<Answer<V>>, E> {
+        self.get_since(key, self.kept, ask).await
+    }
+
+    async fn get_since<E>(
+        &self,
+        key: &K,
+        age: Duration,
+        ask: impl Future<Output = Result<Option<V>, E>>,
+    ) -> Result<Option<Answer<V>>, E> {
+        if let Some(value) = self.known(key, age) {
             return Ok(Some(Answer { value, reused: true }));
         }
         let _asking = self.asking.lock(key).await;
-        if let Some(value) = self.known(key) {
+        if let Some(value) = self.known(key, age) {
             return Ok(Some(Answer { value, reused: true }));
         }
         let (began, forgotten) = ((self.now)(), self.entries().forgotten);
@@ -81,25 +108,25 @@ impl<K: Clone + Eq + Hash, V: Clone> Recent<K, V> {
         entries.known.retain(|key, _| !concerned(key));
     }
 
-    fn known(&self, key: &K) -> Option<V> {
+    fn known(&self, key: &K, age: Duration) -> Option<V> {
         let (now, entries) = ((self.now)(), self.entries());
-        entries.known.get(key).filter(|known| now < known.until).map(|known| known.value.clone())
+        entries.known.get(key).filter(|known| now < known.since + age).map(|known| known.value.clone())
     }
 
     fn remember(&self, key: &K, value: &V, began: Instant, forgotten: u64) {
         let (now, weight) = ((self.now)(), (self.weigh)(value));
         let mut entries = self.entries();
-        entries.known.retain(|_, known| now < known.until);
+        entries.known.retain(|_, known| now < known.since + self.kept);
         if entries.forgotten != forgotten || weight > self.capacity {
             return;
         }
         entries.known.remove(key);
         while entries.known.values().map(|known| known.weight).sum::<usize>() > self.capacity - weight {
-            let oldest = entries.known.iter().min_by_key(|(_, known)| known.until).map(|(key, _)| key.clone());
+            let oldest = entries.known.iter().min_by_key(|(_, known)| known.since).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { break };
             entries.known.remove(&oldest);
         }
-        let known = Known { value: value.clone(), weight, until: began + self.lifetime };
+        let known = Known { value: value.clone(), weight, since: began };
         entries.known.insert(key.clone(), known);
     }
 
@@ -155,6 +182,25 @@ mod tests {
         assert_eq!(ask(&recent, "b", &count).await.value, 2);
         advance(Duration::from_millis(1));
         assert_eq!(ask(&recent, "a", &count).await, Answer { value: 3, reused: false });
+    }
+
+    #[tokio::test]
+    async fn an_older_answer_suffices_for_some_callers() {
+        let (recent, count) = (recent(9).keeping(2 * LIFETIME), Cell::new(0));
+        let ask_kept = async || {
+            let ask = async { Ok::<_, Infallible>(Some(count.replace(count.get() + 1) + 1)) };
+            recent.get_kept(&"a", ask).await.unwrap().unwrap()
+        };
+        ask(&recent, "a", &count).await;
+        advance(LIFETIME);
+        assert_eq!(ask_kept().await, Answer { value: 1, reused: true });
+        assert_eq!(ask(&recent, "a", &count).await, Answer { value: 2, reused: false });
+        advance(LIFETIME);
+        assert_eq!(ask_kept().await.value, 2, "a newer answer counts for all");
+        recent.forget(|_| true);
+        assert_eq!(ask_kept().await.value, 3);
+        advance(2 * LIFETIME);
+        assert_eq!(ask_kept().await.value, 4);
     }
 
     #[tokio::test]

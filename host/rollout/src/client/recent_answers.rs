@@ -2,7 +2,8 @@
 //!
 //! Only that something exists is remembered, never that it does not. The API server authorizes every request itself; these
 //! answers decide what is reported early, and the permissions that no API server checks (delegations). So a permission, an
-//! account or a namespace that is gone may count as present for [`LIFETIME`], and never longer.
+//! account or a namespace that is gone may count as present for [`LIFETIME`], and never longer where something is written. A rollout that
+//! waits reads its objects on behalf of an account that existed up to [`WAITING`] ago.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -20,6 +21,8 @@ use crate::{
 const OURS: &str = "chandler.dev/";
 /// How long an answer is used.
 const LIFETIME: Duration = Duration::from_secs(5);
+/// How long a rollout that waits, and writes nothing, uses what it knows of its account.
+const WAITING: Duration = Duration::from_mins(1);
 /// How many accounts, namespaces and single access reviews are remembered.
 const NAMES: usize = 4096;
 /// How many rules are remembered, of all accounts and scopes together.
@@ -38,7 +41,7 @@ pub(crate) struct RecentAnswers {
 impl Default for RecentAnswers {
     fn default() -> Self {
         Self {
-            accounts: Recent::new(LIFETIME, NAMES, |_| 1),
+            accounts: Recent::new(LIFETIME, NAMES, |_| 1).keeping(WAITING),
             namespaces: Recent::new(LIFETIME, NAMES, |()| 1),
             rules: Recent::new(LIFETIME, RULES, |rules| rules.rules.len().saturating_add(1)),
             access: Recent::new(LIFETIME, NAMES, |_| 1),
@@ -47,9 +50,18 @@ impl Default for RecentAnswers {
 }
 
 impl RecentAnswers {
-    /// The annotations of a ServiceAccount, or `None` if it does not exist.
-    pub(crate) async fn account(&self, own: &Cluster, account: &Account) -> Result<Option<Annotations>, ApiError> {
-        let answer = self.accounts.get(account, annotations(own, account)).await?;
+    /// The annotations of a ServiceAccount, or `None` if it does not exist. Before a write they are at most [`LIFETIME`] old.
+    pub(crate) async fn account(
+        &self,
+        own: &Cluster,
+        account: &Account,
+        purpose: Purpose,
+    ) -> Result<Option<Annotations>, ApiError> {
+        let ask = annotations(own, account);
+        let answer = match purpose {
+            Purpose::Write => self.accounts.get(account, ask).await?,
+            Purpose::Wait => self.accounts.get_kept(account, ask).await?,
+        };
         if answer.as_ref().is_some_and(|answer| !answer.reused) {
             // So does its namespace.
             self.namespaces.get(&account.namespace, async { Ok::<_, ApiError>(Some(())) }).await?;
@@ -92,6 +104,15 @@ impl RecentAnswers {
             .filter_map(|failure| failure.object.namespace.as_deref());
         doubted.for_each(|namespace| self.forget_namespace(namespace));
     }
+}
+
+/// What an account is needed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A rollout may write.
+    Write,
+    /// A rollout that began looks at what it waits for. Before it writes, it asks again.
+    Wait,
 }
 
 /// The annotations of an object.

@@ -21,7 +21,7 @@ use crate::{
     },
     read::{
         crd_upgrade,
-        permissions::{AccessReview, Work},
+        permissions::{AccessReview, Reviewed, Work},
     },
 };
 
@@ -46,12 +46,13 @@ pub(crate) struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    /// Runs all checks except the dry runs, and returns the upgrades of CRDs with findings.
+    /// Runs all checks except the dry runs, and returns the upgrades of CRDs with findings, and what the permissions of the account were
+    /// reviewed for.
     pub(crate) async fn run(
         &self,
         live: &[Option<Value>],
         refusals: &mut Refusals,
-    ) -> Result<Vec<Upgrade>, RolloutError> {
+    ) -> Result<(Vec<Upgrade>, Reviewed), RolloutError> {
         let Self { own, actor, recent, owner, parent, desired, situations, unwanted, .. } = *self;
         // This check is first: a user who may not write such an object must not learn whether it exists.
         refusals.check(reserved::refuse(owner, desired, self.installation))?;
@@ -59,17 +60,19 @@ impl Checks<'_> {
         // What waits for an object that terminates is written later.
         let is_done = !self.writes() && !situations.contains(&Situation::Terminating);
         if refusals.on_refusal == OnRefusal::Stop && is_done {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Reviewed::No));
         }
         refusals.check(refuse_duplicate_items(owner, desired, situations))?;
         let created = desired.iter().zip(situations).filter(|(_, situation)| **situation == Situation::Absent);
         let created = created.map(|(desired, _)| desired);
         refusals.check(check_namespaces(own, recent, owner, desired, created).await)?;
+        let mut reviewed = Reviewed::No;
         if let Some(access_review) = self.access_review {
-            refusals.check(Box::pin(access_review.check(Work { parent, desired, unwanted })).await)?;
+            let review = Box::pin(access_review.check(Work { parent, desired, unwanted })).await;
+            reviewed = refusals.check(review)?.unwrap_or_default();
         }
         let upgrades = crd_upgrade::check(actor, owner, desired, situations, live).await;
-        Ok(refusals.check(upgrades)?.unwrap_or_default())
+        Ok((refusals.check(upgrades)?.unwrap_or_default(), reviewed))
     }
 
     /// Whether any object will be written.

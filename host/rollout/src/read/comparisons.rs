@@ -61,8 +61,8 @@ impl Comparisons {
         }
     }
 
-    /// Records an object that was just created: it matches the release, including the defaults of the API server.
-    pub(crate) fn created(&self, desired: &Desired, live: &Value) {
+    /// Records an object that was just created or applied: it matches the release, including the defaults of the API server.
+    pub(crate) fn written(&self, desired: &Desired, live: &Value) {
         self.remember(live::uid(live), digest(desired, live));
     }
 

@@ -15,7 +15,7 @@ use crate::{
     },
     read::{
         checks::check_namespaces,
-        permissions::{AccessReview, Work},
+        permissions::{AccessReview, Reviewed, Work},
     },
 };
 
@@ -39,8 +39,8 @@ pub(crate) struct EarlyChecks<'a> {
 pub(crate) struct Early {
     /// The objects whose dry-run create shows whether they exist, in the order of the release.
     pub(crate) new: Vec<bool>,
-    /// Whether the ServiceAccount, if there is one, has all permissions for the objects of the release.
-    pub(crate) permitted: bool,
+    /// Whether the ServiceAccount was found to have all permissions for the objects of the release, and what they are needed for.
+    pub(crate) permitted: Reviewed,
 }
 
 impl EarlyChecks<'_> {
@@ -55,9 +55,9 @@ impl EarlyChecks<'_> {
         reserved::refuse(owner, desired, installation)?;
         let created = desired.iter().zip(&new).filter(|(_, new)| **new).map(|(desired, _)| desired);
         check_namespaces(own, recent, owner, desired, created).await?;
-        let Some(access_review) = self.access_review else { return Ok(Early { new, permitted: true }) };
+        let Some(access_review) = self.access_review else { return Ok(Early { new, permitted: Reviewed::No }) };
         match Box::pin(access_review.check(Work { parent, desired, unwanted: &DeletionPlan::default() })).await {
-            Ok(()) => Ok(Early { new, permitted: true }),
+            Ok(permitted) => Ok(Early { new, permitted }),
             // Others may be missing for objects that are no longer in the release, and all are reported at once.
             Err(RolloutError::PermissionsMissing(_))
                 if owner.holdings().is_some_and(|holdings| has_others(&holdings, desired)) =>

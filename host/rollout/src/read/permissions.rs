@@ -62,11 +62,25 @@ pub(crate) struct Work<'a> {
     pub(crate) unwanted: &'a DeletionPlan<Member>,
 }
 
+/// What the permissions of an account were reviewed for, in a rollout for which it lacks none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reviewed {
+    /// They were not reviewed.
+    #[default]
+    No,
+    /// For requests only. The API server checks each of them again.
+    Requests,
+    /// Also for objects that make Chandler act for their writer. No API server checks that, so each write needs a new review.
+    Delegations,
+}
+
 /// The result of a review.
-struct Reviewed {
+struct Review {
     missing: Missing,
     /// Whether answers of the last seconds were used.
     reused: bool,
+    /// What the permissions are needed for.
+    needed_for: Reviewed,
 }
 
 /// The rules of an account in every scope that matters.
@@ -80,10 +94,10 @@ struct HeldRules {
 
 impl AccessReview<'_> {
     /// Refuses a rollout for which the ServiceAccount lacks permissions.
-    pub(crate) async fn check(self, work: Work<'_>) -> Result<(), RolloutError> {
-        let missing = self.missing_now(work).await?;
+    pub(crate) async fn check(self, work: Work<'_>) -> Result<Reviewed, RolloutError> {
+        let Review { missing, needed_for, .. } = self.review_now(work).await?;
         if missing.is_empty() {
-            return Ok(());
+            return Ok(needed_for);
         }
         Err(RolloutError::PermissionsMissing(Box::new(PermissionsMissing {
             owner: self.owner.name.clone(),
@@ -93,8 +107,8 @@ impl AccessReview<'_> {
         })))
     }
 
-    /// The missing permissions. If a review of the last seconds lacks any, another one decides.
-    async fn missing_now(self, work: Work<'_>) -> Result<Missing, RolloutError> {
+    /// Reviews the permissions. If a review of the last seconds lacks any, another one decides.
+    async fn review_now(self, work: Work<'_>) -> Result<Review, RolloutError> {
         let mut reviewed = self.review(work).await?;
         if !reviewed.missing.is_empty() && reviewed.reused {
             self.recent.forget_reviews(self.account);
@@ -103,10 +117,10 @@ impl AccessReview<'_> {
         if !reviewed.missing.is_empty() {
             self.recent.forget_reviews(self.account);
         }
-        Ok(reviewed.missing)
+        Ok(reviewed)
     }
 
-    async fn review(self, work: Work<'_>) -> Result<Reviewed, RolloutError> {
+    async fn review(self, work: Work<'_>) -> Result<Review, RolloutError> {
         let empty = Map::new();
         let items: Vec<Item<'_>> = work
             .desired
@@ -139,13 +153,14 @@ impl AccessReview<'_> {
         if self.owner.deletion.crds != CrdPolicy::WhileUnused {
             required = required.without_counting();
         }
+        let needed_for = if required.delegates() { Reviewed::Delegations } else { Reviewed::Requests };
         let HeldRules { held, incomplete, mut reused } = self.held(&required).await?;
         let mut missing = missing_permissions(&required, &held, Escalation::Hold);
         if incomplete && !missing.is_empty() {
             let waivers = missing_permissions(&required, &held, Escalation::Allow);
             reused |= self.confirm(&mut missing, &waivers).await?;
         }
-        Ok(Reviewed { missing, reused })
+        Ok(Review { missing, reused, needed_for })
     }
 
     /// The places where members are listed.

@@ -5,7 +5,7 @@ use super::{
     survey::{Survey, SurveyOptions},
 };
 use crate::{
-    client::cluster::Cluster,
+    client::{account::Confirmation, cluster::Cluster, recent_answers::Purpose},
     pure::{
         conversion::DeletedServices,
         deletion_plan::DeletionPlan,
@@ -18,7 +18,7 @@ use crate::{
         report::{Changes, Progress},
         request::RolloutRequest,
     },
-    read::{checks::Checks, parent as owner_parent, snapshot::Lookup},
+    read::{checks::Checks, parent as owner_parent, permissions::Reviewed, snapshot::Lookup},
     write::{
         conversion, orphan, parent,
         preflight::{self, Passed},
@@ -36,20 +36,31 @@ impl Rollout {
     /// cluster already matches the release.
     pub async fn advance(&self, request: &RolloutRequest<'_>) -> Result<Progress, RolloutError> {
         let RolloutRequest { owner, release, .. } = *request;
-        let actor = self.actor(owner).await?;
-        let result = Box::pin(self.advance_as(&actor, request)).await;
+        let begun = self.in_progress(owner, release);
+        // A rollout that waits looks at its objects often, and asks about its account again before it writes.
+        let purpose = if begun.is_some() { Purpose::Wait } else { Purpose::Write };
+        let actor = self.actor_for(owner, purpose).await?;
+        let mut reviewed = begun.as_ref().map(|begun| begun.reviewed).unwrap_or_default();
+        let result = Box::pin(self.advance_as(&actor, request, begun.is_some(), &mut reviewed)).await;
         if let Err(RolloutError::Collisions(found)) = &result {
             record::note(owner.ledger()?, Settlement { gone: owner.given_up(found), ..Settlement::default() }).await?;
         }
-        self.set_in_progress(owner, release, matches!(result, Ok(Progress::Waiting { .. })));
+        self.set_in_progress(owner, release, matches!(result, Ok(Progress::Waiting { .. })), reviewed);
         self.with_missing_permissions(result, &actor, owner, Some(release)).await
     }
 
-    async fn advance_as(&self, actor: &Cluster, request: &RolloutRequest<'_>) -> Result<Progress, RolloutError> {
-        let RolloutRequest { owner, release, drift: drift_options, .. } = request;
+    /// Like [`advance`](Self::advance), on behalf of the account. `reviewed` is what its permissions were reviewed for in this rollout.
+    async fn advance_as(
+        &self,
+        actor: &Cluster,
+        request: &RolloutRequest<'_>,
+        begun: bool,
+        reviewed: &mut Reviewed,
+    ) -> Result<Progress, RolloutError> {
+        let RolloutRequest { owner, drift: drift_options, .. } = request;
         let ledger = owner.ledger()?;
         // Later calls of a rollout would otherwise look up every object of the stages that are still to come.
-        let lookup = if self.is_in_progress(owner, release) { Lookup::ByLabel } else { Lookup::Recorded };
+        let lookup = if begun { Lookup::ByLabel } else { Lookup::Recorded };
         let options = SurveyOptions { lookup, drift: drift_options.drift, on_refusal: OnRefusal::Stop };
         let parent = owner_parent::living_parent_of(self.home(), &self.parents, owner).await?;
         let Survey {
@@ -78,8 +89,13 @@ impl Rollout {
             own: &self.cluster,
             actor,
             recent: &self.recent,
-            // The permissions for the objects of the release were reviewed before they were looked up.
-            access_review: self.access_review(actor, owner).filter(|_| !permitted || unwanted.all().next().is_some()),
+            // The permissions for the objects of the release were reviewed before they were looked up, or in an earlier call. In later
+            // calls the API server decides, unless it does not know what a permission is needed for.
+            access_review: self.access_review(actor, owner).filter(|_| match *reviewed {
+                Reviewed::No => permitted == Reviewed::No || unwanted.all().next().is_some(),
+                Reviewed::Requests => false,
+                Reviewed::Delegations => true,
+            }),
             owner,
             parent: &snapshot.parent,
             desired: &desired,
@@ -88,9 +104,10 @@ impl Rollout {
             installation: &self.installation,
         };
         let created = (lookup != Lookup::ByLabel).then_some(&created[..]);
-        let Passed { mut warnings, conflicts } =
+        let Passed { mut warnings, conflicts, reviewed: review } =
             preflight::before_writing(&checks, &mut snapshot.live, created).await?;
         let writes = checks.writes();
+        *reviewed = (*reviewed).max(permitted).max(review);
         if writes {
             warnings.splice(0..0, kept);
         }
@@ -100,8 +117,10 @@ impl Rollout {
             parent::widen(self.home(), &self.parents, owner, &mut snapshot.parent, &inventory).await?;
             ledger.begin(intent(owner, &desired, &situations, &snapshot.live)).await?;
         }
+        let confirmation = Confirmation { own: &self.cluster, recent: &self.recent, owner };
         let context = StageContext {
             cluster: actor,
+            confirmation,
             discovery: &self.discovery,
             owner,
             desired: &desired,
@@ -110,13 +129,16 @@ impl Rollout {
         };
         let mut objects = Stages::new(context, snapshot.live, &situations, drift_options);
         let progress = objects.run().await;
-        objects.created().for_each(|(desired, live)| self.comparisons.created(desired, live));
+        objects.written().for_each(|(desired, live)| self.comparisons.written(desired, live));
         record::settle(ledger, owner, &desired, objects.ours(), &unwanted).await?;
         let StageProgress { stage, stages, waiting } = progress?;
         let mut changes = Changes { warnings, conflicts, unrepaired, kept: crds, ..objects.changes() };
         changes.repaired = drift_options::repaired(&desired, &situations, &changes.recovered);
         if !waiting.is_empty() {
             return Ok(Progress::Waiting { stage, stages, installed: objects.installed(), waiting, changes });
+        }
+        if unwanted.all().next().is_some() {
+            confirmation.confirm().await?;
         }
         let services = DeletedServices::of(&unwanted);
         let DeletionPlan { delete, orphan, keep } = unwanted;

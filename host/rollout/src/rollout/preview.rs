@@ -46,7 +46,7 @@ impl Rollout {
             unwanted: &unwanted,
             installation: &self.installation,
         };
-        let mut upgrades = checks.run(&snapshot.live, &mut refusals).await?;
+        let (mut upgrades, _) = checks.run(&snapshot.live, &mut refusals).await?;
         let mut preview = preview(actor, owner, &desired, &situations, &snapshot.live, &unwanted).await?;
         upgrades.extend(refusals.upgrades());
         preview.findings.extend(kept.into_iter().chain(upgrades.iter().flat_map(Upgrade::warnings)));

@@ -25,6 +25,7 @@ use crate::{
         creation::{self, CreateAnswer},
         deletion,
         early::{Early, EarlyChecks},
+        permissions::Reviewed,
         resolve,
         snapshot::{Lookup, Snapshot},
     },
@@ -48,8 +49,8 @@ pub(super) struct Survey {
     pub(super) situations: Vec<Situation>,
     /// The answers to dry-run creates of objects that do not exist, in the order of the release.
     pub(super) created: Vec<Option<CreateAnswer>>,
-    /// Whether the ServiceAccount, if there is one, has all permissions for the objects of the release.
-    pub(super) permitted: bool,
+    /// What the permissions of the ServiceAccount for the objects of the release were reviewed for.
+    pub(super) permitted: Reviewed,
     /// Warnings about CRDs that keep a newer version.
     pub(super) kept: Vec<String>,
     /// The deletion plan for objects that the release does not contain.
@@ -89,7 +90,7 @@ impl Rollout {
         };
         let mut snapshot =
             Snapshot::take(actor, &self.discovery, owner, parent, &desired, options.lookup, &new).await?;
-        let created = creation::ask(actor, &self.recent, &desired, &new, &mut snapshot.live).await?;
+        let created = creation::ask(actor, &self.recent, &desired, &new, permitted, &mut snapshot.live).await?;
         let kept = if owner.rollback { keep_newer_crds(owner, &mut desired, &snapshot.live) } else { Vec::new() };
         let unwanted = deletion::unwanted(actor, owner, std::mem::take(&mut snapshot.stale)).await?;
         let (desired, live, situations) = situations::of_all(owner, desired, snapshot.live).await?;

@@ -16,7 +16,10 @@ use crate::{
         report::Conflict,
         situation::{Action, Situation},
     },
-    read::{checks::Checks, creation::CreateAnswer, dry_run::dry_run_write, immutable::refusal_of_update},
+    read::{
+        checks::Checks, creation::CreateAnswer, dry_run::dry_run_write, immutable::refusal_of_update,
+        permissions::Reviewed,
+    },
     write::apply::claim_fields,
 };
 
@@ -27,6 +30,8 @@ pub(crate) struct Passed {
     pub(crate) warnings: Vec<String>,
     /// Fields that the apply takes over from other field managers that apply them, too.
     pub(crate) conflicts: Vec<Conflict>,
+    /// What the permissions of the account were reviewed for.
+    pub(crate) reviewed: Reviewed,
 }
 
 /// Runs all checks before a rollout writes. With `created`, the answers to dry runs that were made already, every object is
@@ -37,7 +42,7 @@ pub(crate) async fn before_writing(
     live: &mut [Option<Value>],
     created: Option<&[Option<CreateAnswer>]>,
 ) -> Result<Passed, RolloutError> {
-    let upgrades = checks.run(live, &mut Refusals::new(OnRefusal::Stop)).await?;
+    let (upgrades, reviewed) = checks.run(live, &mut Refusals::new(OnRefusal::Stop)).await?;
     let warnings = upgrades.iter().flat_map(Upgrade::warnings).collect();
     let conflicts = match created {
         Some(created) if checks.writes() => {
@@ -45,7 +50,7 @@ pub(crate) async fn before_writing(
         }
         _ => Vec::new(),
     };
-    Ok(Passed { warnings, conflicts })
+    Ok(Passed { warnings, conflicts, reviewed })
 }
 
 /// Checks every object that will be created or updated by a dry run, so that an invalid field or the change of an immutable one

@@ -12,7 +12,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 
 use crate::{
-    client::{cluster::Cluster, concurrent::all},
+    client::{account::Confirmation, cluster::Cluster, concurrent::all},
     pure::{
         crd::is_crd,
         dependencies::ReleaseDependencies,
@@ -37,6 +37,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(crate) struct StageContext<'a> {
     pub(crate) cluster: &'a Cluster,
+    pub(crate) confirmation: Confirmation<'a>,
     pub(crate) discovery: &'a Discovery,
     pub(crate) owner: &'a Owner,
     pub(crate) desired: &'a [Desired],
@@ -284,7 +285,11 @@ impl<'a> Stages<'a> {
 
     /// Writes these objects, several at a time. All are tried before failures are reported.
     async fn write(&mut self, indices: Vec<usize>) -> Result<(), RolloutError> {
-        let StageContext { cluster, owner, discovery, .. } = self.context;
+        let StageContext { cluster, confirmation, owner, discovery, .. } = self.context;
+        if !indices.is_empty() {
+            // A rollout that waits for long would otherwise write on behalf of an account that is gone.
+            confirmation.confirm().await?;
+        }
         let requests = indices.into_iter().filter_map(|index| {
             let Item { desired, live, action, .. } = self.items.get(index)?;
             Some(
@@ -377,11 +382,11 @@ impl<'a> Stages<'a> {
         })
     }
 
-    /// The objects that were created.
-    pub(crate) fn created(&self) -> impl Iterator<Item = (&Desired, &Value)> {
+    /// The objects that were written.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (&Desired, &Value)> {
         self.items.iter().filter_map(|Item { desired, live, action, done }| {
-            let created = *action == Action::Keep && matches!(done, Some(Action::Create | Action::Recreate));
-            live.as_ref().filter(|_| created).map(|live| (*desired, live))
+            let written = *action == Action::Keep && done.is_some();
+            live.as_ref().filter(|_| written).map(|live| (*desired, live))
         })
     }
 

@@ -1,9 +1,12 @@
 //! The number of requests that check whether objects, permissions, accounts and namespaces exist, and the correctness of the answers.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 use chandler_core::ObjectKey;
 use chandler_devcluster::{Effect, Fault, faults::Verb};
 use chandler_permissions::Account;
 use chandler_rollout::{Owner, RolloutError, RolloutRequest};
+use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 
 use super::support::{Stage, config_map, config_map_key, deployment, key, make_owner, release};
@@ -75,6 +78,75 @@ async fn objects_in_a_namespace_of_the_release_are_not_looked_for() {
     assert_eq!(reads_of_objects(&stage.reads()), [""; 0]);
 }
 
+/// A Namespace and objects in it.
+fn with_namespace(more: &[Value]) -> Vec<(u32, Value)> {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "more"}});
+    let inside = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "more"}});
+    let own = [namespace, inside("ConfigMap", "x"), inside("ConfigMap", "y"), inside("Secret", "z")];
+    own.iter().chain(more).map(|object| (0, object.clone())).collect()
+}
+
+/// The paths of dry runs.
+fn dry_runs(reads: &[String]) -> Vec<&str> {
+    let paths = reads.iter().filter(|read| read.contains("dryRun")).filter_map(|read| read.split('?').next());
+    let mut paths: Vec<&str> = paths.collect();
+    paths.sort_unstable();
+    paths
+}
+
+#[tokio::test]
+async fn in_a_namespace_of_the_release_one_object_of_each_kind_is_asked_about_and_with_a_review_none() {
+    let stage = Stage::set().await;
+    let (namespaces, inside) = ("/api/v1/namespaces", |plural: &str| format!("/api/v1/namespaces/more/{plural}"));
+    stage.reads();
+    assert_eq!(stage.complete(&release(&with_namespace(&[]))).await.created.len(), 4);
+    assert_eq!(dry_runs(&stage.reads()), [namespaces, &inside("configmaps"), &inside("secrets")]);
+
+    let stage = Stage::set().await;
+    make_account(&stage).await;
+    grant(&stage).await;
+    let owner = with_account(&stage, "limited").await;
+    stage.reads();
+    // The kinds that are not modelled are asked about as before.
+    let mut web = deployment("web", "example.com/web:v1");
+    web["metadata"]["namespace"] = json!("more");
+    let objects = release(&with_namespace(&[web]));
+    stage.rollout.advance(&RolloutRequest::new(&owner, &objects)).await.unwrap();
+    assert_eq!(dry_runs(&stage.reads()), [namespaces, "/apis/apps/v1/namespaces/more/deployments"]);
+    assert!(stage.live(&key("v1", "Secret", Some("more"), "z")).await.is_some());
+}
+
+#[tokio::test]
+async fn a_field_that_does_not_exist_is_refused_in_a_namespace_of_the_release_before_anything_is_written() {
+    let stage = Stage::set().await;
+    let wrong = json!({"apiVersion": "v1", "kind": "ConfigMap", "dta": {"a": "b"},
+        "metadata": {"name": "wrong", "namespace": "more"}});
+    let refused = stage.advance(&release(&with_namespace(&[wrong]))).await.unwrap_err().to_string();
+    assert!(refused.starts_with("cannot create ConfigMap more/wrong: "), "{refused}");
+    assert!(refused.contains(r#"unknown field "dta""#), "{refused}");
+    assert_eq!(stage.writes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn in_a_namespace_that_exists_every_object_is_asked_about() {
+    let stage = Stage::set().await;
+    super::support::make_namespace(&stage.client, "more").await;
+    let theirs = key("v1", "ConfigMap", Some("more"), "y");
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "y", "namespace": "more"}});
+    stage.make(&theirs, object).await;
+    make_account(&stage).await;
+    grant(&stage).await;
+    let owner = with_account(&stage, "limited").await;
+    stage.reads();
+    stage.writes();
+    let objects = release(&with_namespace(&[]));
+    let refused = stage.rollout.advance(&RolloutRequest::new(&owner, &objects)).await.unwrap_err().to_string();
+    assert!(refused.contains("ConfigMap more/y already exists"), "{refused}");
+    assert_eq!(dry_runs(&stage.reads()).len(), 4);
+    let writes = stage.writes();
+    assert_eq!(writes.len(), questions(&writes).len(), "{writes:?}");
+}
+
 /// An owner whose ServiceAccount `deployer` has no permissions.
 async fn with_account(stage: &Stage, name: &str) -> Owner {
     let account = Account { namespace: "install".into(), name: "deployer".into() };
@@ -95,6 +167,11 @@ async fn grant(stage: &Stage) {
     let role = json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": "deployer"}, "rules": [
         {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}]});
     stage.make(&key(RBAC, "ClusterRole", None, "deployer"), role).await;
+    bind(stage).await;
+}
+
+/// Binds the role of all permissions to the account.
+async fn bind(stage: &Stage) {
     let bound = json!({"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": "deployer"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "deployer"},
         "subjects": [{"kind": "ServiceAccount", "namespace": "install", "name": "deployer"}]});
@@ -154,4 +231,127 @@ async fn owners_of_one_account_share_its_reviews() {
     let writes = stage.writes();
     assert_eq!(writes.len(), questions(&writes).len(), "{writes:?}");
     assert_eq!(stage.live(&config_map_key("three")).await, None);
+}
+
+/// A release whose second stage waits for a gate.
+fn gated(second: Value) -> chandler_core::Release {
+    super::support::release_with_probes(
+        &[(0, config_map("gate", json!({}))), (1, second)],
+        vec![super::support::gate_probe()],
+    )
+}
+
+/// Makes the rollout forget what it knows of the account: one of its requests is forbidden.
+async fn make_forget(stage: &Stage, other: &str) {
+    stage.remove(&binding()).await;
+    let other = with_account(stage, other).await;
+    let objects = release(&[(0, config_map("other", json!({})))]);
+    let refused = stage.rollout.advance(&RolloutRequest::new(&other, &objects)).await;
+    assert!(matches!(refused, Err(RolloutError::PermissionsMissing(_))));
+    bind(stage).await;
+}
+
+#[tokio::test]
+async fn a_later_stage_needs_a_review_only_for_what_no_api_server_checks() {
+    let inner = json!({"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "inner"},
+        "spec": {"installNamespace": "install", "provisionerClassName": "core-rukpak-io-plain",
+            "source": {"type": "image", "image": {"ref": "example.com/inner:v1"}}}});
+    let inner_key = key("core.rukpak.io/v1alpha2", "BundleDeployment", None, "inner");
+    for (object, second, delegates) in
+        [(config_map("later", json!({})), config_map_key("later"), false), (inner, inner_key, true)]
+    {
+        let stage = Stage::set().await;
+        make_account(&stage).await;
+        grant(&stage).await;
+        let owner = with_account(&stage, "staged").await;
+        let objects = gated(object);
+        let request = RolloutRequest::new(&owner, &objects);
+        assert!(!stage.rollout.advance(&request).await.unwrap().is_complete());
+        make_forget(&stage, "first").await;
+        stage.reads();
+        stage.writes();
+        // It waits, and asks once about its account, since what was known of that is forgotten.
+        assert!(!stage.rollout.advance(&request).await.unwrap().is_complete());
+        assert_eq!(questions(&stage.reads()), ["/api/v1/namespaces/install/serviceaccounts/deployer"]);
+        let writes = stage.writes();
+        assert_eq!(!questions(&writes).is_empty(), delegates, "{writes:?}");
+        make_forget(&stage, "second").await;
+        stage.writes();
+        stage.open_gate().await;
+        stage.rollout.advance(&request).await.unwrap();
+        assert!(stage.live(&second).await.is_some());
+        let writes = stage.writes();
+        assert_eq!(!questions(&writes).is_empty(), delegates, "{writes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_permission_or_an_account_that_is_gone_stops_the_next_stage() {
+    for account_is_gone in [false, true] {
+        let stage = Stage::set().await;
+        make_account(&stage).await;
+        grant(&stage).await;
+        let owner = with_account(&stage, "staged").await;
+        let objects = gated(config_map("later", json!({})));
+        let request = RolloutRequest::new(&owner, &objects);
+        assert!(!stage.rollout.advance(&request).await.unwrap().is_complete());
+        if account_is_gone {
+            make_forget(&stage, "first").await;
+            stage.remove(&key("v1", "ServiceAccount", Some("install"), "deployer")).await;
+        } else {
+            stage.remove(&binding()).await;
+        }
+        stage.open_gate().await;
+        let refused = stage.rollout.advance(&request).await;
+        match refused {
+            Err(RolloutError::ServiceAccountNotFound(_)) => assert!(account_is_gone),
+            Err(RolloutError::PermissionsMissing(_)) => assert!(!account_is_gone),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(stage.live(&config_map_key("later")).await, None);
+    }
+}
+
+/// A policy that denies ConfigMaps with the key `forbidden`.
+async fn deny(stage: &Stage) {
+    const ADMISSION: &str = "admissionregistration.k8s.io/v1";
+    let policy = json!({"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "no"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]},
+            "validations": [{"expression": "!has(object.data) || !('forbidden' in object.data)", "message": "not this"}]}});
+    stage.make(&key(ADMISSION, "ValidatingAdmissionPolicy", None, "no"), policy).await;
+    let bound = json!({"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "no"},
+        "spec": {"policyName": "no", "validationActions": ["Deny"]}});
+    stage.make(&key(ADMISSION, "ValidatingAdmissionPolicyBinding", None, "no"), bound).await;
+    let api = stage.api(&config_map_key("probe"));
+    let probe: DynamicObject = serde_json::from_value(config_map("probe", json!({"forbidden": "yes"}))).unwrap();
+    super::support::eventually(|| async {
+        api.create(&PostParams { dry_run: true, ..PostParams::default() }, &probe).await.is_err()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_admission_policy_refuses_a_release_before_anything_is_written() {
+    let stage = Stage::set().await;
+    make_account(&stage).await;
+    grant(&stage).await;
+    deny(&stage).await;
+    let objects = [
+        (0, config_map("a", json!({}))),
+        (0, config_map("b", json!({"forbidden": "yes"}))),
+        (1, config_map("c", json!({"forbidden": "yes"}))),
+    ];
+    let objects = release(&objects);
+    for owner in [stage.owner.clone(), with_account(&stage, "limited").await] {
+        stage.writes();
+        let refused = stage.rollout.advance(&RolloutRequest::new(&owner, &objects)).await.unwrap_err().to_string();
+        for name in ["b", "c"] {
+            assert!(refused.contains(&format!("cannot create ConfigMap install/{name}: ")), "{refused}");
+        }
+        assert!(refused.contains("not this"), "{refused}");
+        let writes = stage.writes();
+        assert_eq!(writes.len(), questions(&writes).len(), "{writes:?}");
+    }
 }

@@ -4,7 +4,7 @@ use super::support::{
     Stage, config_map, config_map_key, deployment, gate_probe, key, ox, oxen, release, release_with_probes,
 };
 use chandler_core::Reason;
-use chandler_rollout::{Progress, RolloutError};
+use chandler_rollout::{Progress, RolloutError, RolloutRequest};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -114,4 +114,19 @@ async fn a_new_schema_is_in_force_before_its_objects_change() {
     assert_eq!(changes.updated.len(), 2);
     let one = stage.live(&key("example.com/v1", "Ox", Some("install"), "one")).await.unwrap();
     assert_eq!(one["spec"], json!({"legs": 4}));
+}
+
+#[tokio::test]
+async fn an_object_that_was_just_applied_is_not_compared_by_a_dry_run() {
+    let stage = Stage::set().await;
+    // The API server stores its quantities in another notation.
+    for image in ["example.com/web:v1", "example.com/web:v2"] {
+        let release = release(&[(0, deployment("web", image))]);
+        stage.complete(&release).await;
+        stage.reads();
+        let observed = stage.rollout.observe(&RolloutRequest::new(&stage.owner, &release)).await.unwrap();
+        assert!(observed.matches_release());
+        let reads = stage.reads();
+        assert!(!reads.iter().any(|read| read.contains("dryRun")), "{image}: {reads:?}");
+    }
 }

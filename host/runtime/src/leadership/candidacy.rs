@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
 
 use chandler_core::descriptors_exhausted;
-use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    jiff::Timestamp,
+};
 use kube::{Api, Client, ResourceExt as _, api::PostParams};
 use tokio::time::Instant;
 
@@ -12,8 +16,8 @@ use super::{
     lease::{self, Action, Timing},
 };
 
-/// The timeout of one request.
-const REQUEST: Duration = Duration::from_secs(4);
+/// The timeout of one request: less than the time between a renewal and the deadline, so that a lost answer is found out before that.
+const REQUEST: Duration = Duration::from_millis(4500);
 
 /// A process that holds a Lease, or waits for it.
 pub(super) struct Candidacy {
@@ -25,6 +29,16 @@ pub(super) struct Candidacy {
     seen: Seen,
     /// Since when the API server has refused this process.
     refused_since: Option<Instant>,
+    /// For how long it may do so.
+    refused_for: Duration,
+    /// A renewal whose answer did not arrive: the write itself may have.
+    unanswered: Option<Unanswered>,
+}
+
+/// A write of a Lease without an answer.
+struct Unanswered {
+    sent: Option<LeaseSpec>,
+    began: Instant,
 }
 
 /// A Lease as it was written last, and when the request for that began.
@@ -56,7 +70,14 @@ impl Candidacy {
             annotations: Arc::default(),
             seen: Seen::new(),
             refused_since: None,
+            refused_for: timing.deadline,
+            unanswered: None,
         }
+    }
+
+    /// Lets the API server refuse this process for this long.
+    pub(super) fn refused_for(self, refused_for: Duration) -> Self {
+        Self { refused_for, ..self }
     }
 
     /// Sets these annotations while this process holds the Lease.
@@ -92,12 +113,27 @@ impl Candidacy {
     }
 
     /// Renews the Lease as it was last written. If that fails because it has changed, it is read: its holder, if another process had it.
+    /// After a renewal without an answer the Lease is read first: if that write arrived, it counts from when it began.
     pub(super) async fn renew(&mut self, held: &Held) -> Result<Result<Held, String>, Failure> {
+        if let Some(unanswered) = &self.unanswered {
+            let found = timely(self.leases.get_opt(&self.lease.name)).await?;
+            let arrived = found.filter(|found| found.uid() == held.lease.uid() && unanswered.is(found));
+            let began = unanswered.began;
+            self.unanswered = None;
+            if let Some(lease) = arrived {
+                tracing::debug!(lease = %self.lease, "the renewal arrived, although its answer did not");
+                return Ok(Ok(Held { lease, renewed: began }));
+            }
+        }
         let started = Instant::now();
-        match self.replace(&self.held(held.lease.clone())).await {
+        let lease = self.held(held.lease.clone());
+        match self.replace(&lease).await {
             Ok(lease) => return Ok(Ok(Held { lease, renewed: started })),
             Err(Failure::Client(kube::Error::Api(status))) if status.is_conflict() || status.is_not_found() => {}
-            Err(failure) => return Err(failure),
+            Err(failure) => {
+                self.unanswered = failure.may_have_arrived().then_some(Unanswered { sent: lease.spec, began: started });
+                return Err(failure);
+            }
         }
         let found = timely(self.leases.get_opt(&self.lease.name)).await?;
         let spec = found.and_then(|lease| lease.spec);
@@ -132,7 +168,7 @@ impl Candidacy {
             self.refused_since = None;
             return false;
         }
-        self.refused_since.get_or_insert_with(Instant::now).elapsed() >= self.timing.deadline
+        self.refused_since.get_or_insert_with(Instant::now).elapsed() >= self.refused_for
     }
 
     fn held(&self, lease: Lease) -> Lease {
@@ -143,6 +179,12 @@ impl Candidacy {
     /// Writes the Lease, unless it has changed since it was read.
     async fn replace(&self, lease: &Lease) -> Result<Lease, Failure> {
         timely(self.leases.replace(&self.lease.name, &PostParams::default(), lease)).await
+    }
+}
+
+impl Unanswered {
+    fn is(&self, found: &Lease) -> bool {
+        matches!((&self.sent, &found.spec), (Some(sent), Some(found)) if lease::is_own_write(sent, found))
     }
 }
 
@@ -167,10 +209,17 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Whether the API server may have done what was requested.
+    fn may_have_arrived(&self) -> bool {
+        !matches!(self, Self::Client(kube::Error::Api(status)) if matches!(status.code, 400..=499))
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Timeout => write!(f, "the API server did not answer within {} s", REQUEST.as_secs()),
+            Self::Timeout => write!(f, "the API server did not answer within {} s", REQUEST.as_secs_f32()),
             Self::Client(error) => match descriptors_exhausted(error) {
                 Some(exhausted) => exhausted.fmt(f),
                 None => error.fmt(f),

@@ -7,7 +7,7 @@ use kube::Client;
 use super::lease::Timing;
 
 /// How much longer than its own Lease the Lease of an installation lasts without a renewal: a restart of all replicas, such as an upgrade, must
-/// not let another installation take over.
+/// not let another installation take over. It is renewed as much less often.
 const INSTALLATION_PATIENCE: u32 = 4;
 
 /// Elects one process among those that reconcile the same objects: the holder of a Lease.
@@ -168,7 +168,7 @@ impl Election {
 
     /// The times of the Lease of the installation.
     pub(super) fn installation_timing(&self) -> Timing {
-        Timing { duration: self.timing.duration * INSTALLATION_PATIENCE, ..self.timing }
+        self.timing.stretched(INSTALLATION_PATIENCE)
     }
 
     pub(super) fn note_waiting(&self, annotations: &BTreeMap<String, String>) {

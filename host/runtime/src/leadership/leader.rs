@@ -1,6 +1,6 @@
 //! Acquires the Leases of an election, and renews them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use chandler_client::{Fence, FenceKeeper};
 use futures::future::join_all;
@@ -44,7 +44,9 @@ pub(super) async fn acquire(
     let own = Candidacy::new(&election.own, client, election.timing).annotated(&election.annotations);
     let own = Seat::new(own, false);
     let installation = election.installation.as_ref();
-    let installation = installation.map(|lease| Candidacy::new(lease, client, election.installation_timing()));
+    let installation = installation.map(|lease| {
+        Candidacy::new(lease, client, election.installation_timing()).refused_for(election.timing.deadline)
+    });
     let mut seats: Vec<Seat> = [own].into_iter().chain(installation.map(|it| Seat::new(it, true))).collect();
     let mut reported = String::new();
     // The request to end does not interrupt an attempt: one that was written would keep others waiting.
@@ -157,6 +159,17 @@ impl Seat {
         ElectionError::Refused { namespace: lease.namespace.clone(), name: lease.name.clone(), source }
     }
 
+    /// Whether the Lease is renewed now, and not in the next round.
+    fn is_due(&self, round: Duration) -> bool {
+        let timing = &self.candidacy.timing;
+        self.renewed().is_none_or(|renewed| timing.is_due(renewed.elapsed(), round))
+    }
+
+    /// When the last successful renewal is too old for a leader.
+    fn deadline(&self) -> Option<Instant> {
+        self.renewed().map(|renewed| renewed + self.candidacy.timing.deadline)
+    }
+
     async fn renew(&mut self) -> Result<Result<(), String>, Failure> {
         let renewed = match &self.held {
             Some(held) => self.candidacy.renew(held).await?,
@@ -191,12 +204,14 @@ impl Leader {
 
     /// Lets writes pass while every Lease was renewed recently enough.
     fn open(&self) {
-        let oldest = self.seats.iter().map(Seat::renewed).min().flatten();
-        self.keeper.open_until(oldest.map_or_else(Instant::now, |renewed| renewed + self.election.timing.deadline));
+        let first = self.seats.iter().map(Seat::deadline).min().flatten();
+        self.keeper.open_until(first.unwrap_or_else(Instant::now));
     }
 
     /// Renews the Leases until the process asks to end, and then releases them; or until this process is no longer the leader. While the
     /// API server does not answer, the writes wait at the fence, and this process stays the leader if no other has taken a Lease meanwhile.
+    ///
+    /// Each round renews the Lease of the process, and a Lease that lasts longer when it is due.
     pub(super) async fn keep(&mut self, end: &mut oneshot::Receiver<()>) -> Result<(), ElectionError> {
         let timing = self.election.timing;
         let mut pause = timing.renewal;
@@ -214,12 +229,23 @@ impl Leader {
                 }
                 () = sleep(pause) => {}
             }
-            let renewals = join_all(self.seats.iter_mut().map(Seat::renew)).await;
-            pause = timing.renewal;
+            let began = Instant::now();
+            let due = self.seats.iter_mut().filter(|seat| !seat.of_installation || seat.is_due(timing.renewal));
+            let renewals = join_all(due.map(|seat| async move {
+                let renewal = seat.renew().await;
+                (seat, renewal)
+            }))
+            .await;
+            pause = timing.interval(began.elapsed()).saturating_sub(began.elapsed());
             let mut failed = false;
-            for (seat, renewal) in self.seats.iter().zip(renewals) {
+            for (seat, renewal) in renewals {
                 let failure = match renewal {
-                    Ok(Ok(())) => continue,
+                    Ok(Ok(())) => {
+                        // One that arrived without an answer began a while ago.
+                        let since = seat.renewed().map(|renewed| renewed.elapsed()).unwrap_or_default();
+                        pause = pause.min(seat.candidacy.timing.renewal.saturating_sub(since));
+                        continue;
+                    }
                     Ok(Err(holder)) => {
                         self.keeper.open_until(Instant::now());
                         self.election.note_renewal(Renewal::Lost);
@@ -228,8 +254,9 @@ impl Leader {
                     Err(failure) => failure,
                 };
                 failed = true;
-                pause = timing.retry;
-                let late = seat.renewed().is_none_or(|renewed| renewed.elapsed() >= timing.deadline);
+                // After a timeout the Lease is read at once: the write may have arrived.
+                pause = pause.min(timing.retry.saturating_sub(began.elapsed()));
+                let late = seat.deadline().is_none_or(|deadline| Instant::now() >= deadline);
                 let is_refusal = failure.is_refusal();
                 match failure {
                     Failure::Client(error) if late && is_refusal => return Err(seat.refused(error)),
@@ -246,5 +273,64 @@ impl Leader {
             warned &= failed;
             self.open();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{Arc, Mutex},
+    };
+
+    use http::{Method, Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+    use crate::leadership::Timing;
+
+    #[tokio::test]
+    async fn a_lease_that_lasts_longer_is_written_only_when_it_is_due() {
+        let written = Arc::new(Mutex::new(Vec::<String>::new()));
+        let (writes, (enough, mut end)) = (Arc::clone(&written), oneshot::channel());
+        let enough = Arc::new(Mutex::new(Some(enough)));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (writes, enough) = (Arc::clone(&writes), Arc::clone(&enough));
+            async move {
+                if request.method() == Method::GET {
+                    let none = r#"{"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}"#;
+                    return Ok::<_, Infallible>(
+                        Response::builder().status(404).body(Body::from(none.as_bytes().to_vec())).unwrap(),
+                    );
+                }
+                let name = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
+                let bytes = request.into_body().collect_bytes().await.unwrap();
+                let mut writes = writes.lock().unwrap();
+                writes.push(name);
+                if writes.len() == 30 {
+                    let enough: Option<oneshot::Sender<()>> = enough.lock().unwrap().take();
+                    let _ = enough.map(|enough| enough.send(()));
+                }
+                Ok(Response::new(Body::from(bytes.to_vec())))
+            }
+        });
+        let client = Client::new(service, "default");
+        let brief = Duration::from_millis(1);
+        let own = Timing { renewal: brief, retry: brief, ..Timing::default() };
+        let long = Timing { renewal: Duration::from_hours(1), ..own };
+        let connected = client.clone();
+        let election = Election::new(move || Ok(connected.clone()), "n", "own", "me".to_owned()).with_timing(own);
+        let election = election.among_installations("n", "all", "here");
+        let seat = |name: &super::super::election::LeaseName, timing, of_installation| {
+            Seat::new(Candidacy::new(name, &client, timing), of_installation)
+        };
+        let installation = election.installation.clone().unwrap();
+        let mut seats = vec![seat(&election.own, own, false), seat(&installation, long, true)];
+        assert!(take(&mut seats).await.unwrap().is_none());
+        Leader::new(seats, &election).keep(&mut end).await.unwrap();
+        let written = written.lock().unwrap();
+        // The first two writes create the Leases.
+        assert_eq!(written[..2], ["leases", "leases"]);
+        assert!(written[2..].iter().all(|name| name == "own"), "{written:?}");
     }
 }

@@ -28,6 +28,29 @@ impl Default for Timing {
     }
 }
 
+impl Timing {
+    /// The times of a Lease that lasts this many times as long, and is renewed as much less often.
+    pub(super) fn stretched(self, factor: u32) -> Self {
+        Self {
+            duration: self.duration * factor,
+            deadline: self.deadline * factor,
+            renewal: self.renewal * factor,
+            retry: self.retry,
+        }
+    }
+
+    /// The time from the beginning of a renewal, which took this long, to the beginning of the next one. A slow API server gets the next
+    /// renewal earlier, so that its answer arrives before the deadline.
+    pub(super) fn interval(&self, took: Duration) -> Duration {
+        self.renewal.min(self.deadline.saturating_sub(took * 2)).max(took)
+    }
+
+    /// Whether a Lease whose last renewal began this long ago is renewed now, and not in the next round, which follows after `round`.
+    pub(super) fn is_due(&self, elapsed: Duration, round: Duration) -> bool {
+        elapsed + round / 2 >= self.renewal
+    }
+}
+
 /// What to do about a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
@@ -73,6 +96,13 @@ pub(super) fn held(previous: Option<&LeaseSpec>, identity: &str, now: Timestamp,
         lease_transitions: Some(if own { transitions } else { transitions.saturating_add(1) }),
         ..previous
     }
+}
+
+/// Whether a Lease that was read is what this candidate wrote: its answer was lost, and the write arrived.
+pub(super) fn is_own_write(sent: &LeaseSpec, found: &LeaseSpec) -> bool {
+    // The API server stores microseconds.
+    let renewed = |lease: &LeaseSpec| lease.renew_time.as_ref().map(|time| time.0.as_microsecond());
+    sent.holder_identity == found.holder_identity && renewed(sent).is_some() && renewed(sent) == renewed(found)
 }
 
 /// The annotations of a Lease with these values instead of the ones that it has by the same names. Without a value, an annotation is removed.
@@ -161,9 +191,44 @@ mod tests {
     }
 
     #[test]
+    fn a_slow_api_server_gets_the_next_renewal_earlier() {
+        let timing = Timing::default();
+        let seconds = Duration::from_secs;
+        for (took, expected) in [(0, 5), (1, 5), (2, 5), (3, 4), (4, 4), (9, 9)] {
+            assert_eq!(timing.interval(seconds(took)), seconds(expected), "{took}");
+        }
+        // A server that always takes as long never lets the deadline pass.
+        for took in (0..5000).map(Duration::from_millis) {
+            assert!(timing.interval(took) + took <= timing.deadline, "{took:?}");
+        }
+    }
+
+    #[test]
+    fn a_lease_that_lasts_longer_is_renewed_in_every_fourth_round() {
+        let (timing, round) = (Timing::default().stretched(4), Timing::default().renewal);
+        let due = |elapsed: f64| timing.is_due(Duration::from_secs_f64(elapsed), round);
+        assert_eq!([5.0, 10.0, 15.1, 19.9, 20.0, 21.0].map(due), [false, false, false, true, true, true]);
+        assert!(Timing::default().is_due(round, round));
+    }
+
+    #[test]
+    fn a_write_whose_answer_was_lost_is_recognised_by_its_time() {
+        let (timing, start) = (Timing::default(), Timestamp::UNIX_EPOCH);
+        let sent = held(None, "me", start + Duration::from_nanos(1_500), &timing);
+        let stored = LeaseSpec { renew_time: Some(MicroTime(start + Duration::from_micros(1))), ..sent.clone() };
+        assert!(is_own_write(&sent, &stored));
+        let earlier = LeaseSpec { renew_time: Some(MicroTime(start)), ..sent.clone() };
+        let other = LeaseSpec { holder_identity: Some("other".to_owned()), ..stored.clone() };
+        let timeless = LeaseSpec { renew_time: None, ..sent.clone() };
+        assert!(!is_own_write(&sent, &earlier) && !is_own_write(&sent, &other) && !is_own_write(&timeless, &timeless));
+    }
+
+    #[test]
     fn the_writes_of_a_leader_end_before_another_candidate_takes_the_lease() {
-        let Timing { duration, deadline, renewal, retry } = Timing::default();
-        assert!(renewal + 2 * retry < deadline, "a renewal may fail twice");
-        assert!(deadline < duration && duration.subsec_nanos() == 0);
+        for timing in [Timing::default(), Timing::default().stretched(4)] {
+            let Timing { duration, deadline, renewal, retry } = timing;
+            assert!(renewal + 2 * retry < deadline, "a renewal may fail twice");
+            assert!(deadline < duration && duration.subsec_nanos() == 0);
+        }
     }
 }

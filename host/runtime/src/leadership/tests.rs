@@ -219,3 +219,63 @@ async fn the_leader_annotates_its_lease_and_those_that_wait_read_it() {
     // The first removes it with the Lease.
     assert_eq!(written.last(), Some(&Value::Null), "{written:?}");
 }
+
+/// An API server of one Lease that refuses a write of an older version, and that does not answer the write with this number although it
+/// stores it. It reports each request: the method, and whether it was refused.
+fn losing(answer_to: usize, request: mpsc::Sender<(Method, bool)>) -> impl Fn() -> kube::Result<Client> + Send + Sync {
+    let (stored, writes) = (Arc::new(Mutex::new(None::<Value>)), Arc::new(AtomicUsize::new(0)));
+    move || {
+        let (stored, writes, requests) = (Arc::clone(&stored), Arc::clone(&writes), request.clone());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (stored, writes, requests) = (Arc::clone(&stored), Arc::clone(&writes), requests.clone());
+            async move {
+                let method = request.method().clone();
+                let bytes = request.into_body().collect_bytes().await.unwrap();
+                let mut stored = stored.lock().unwrap();
+                if method == Method::GET {
+                    requests.send((method, false)).unwrap_or_default();
+                    return Ok::<_, Infallible>(
+                        stored.as_ref().map_or_else(|| refusal(404, "NotFound"), |it| answer(200, it)),
+                    );
+                }
+                let mut lease: Value = serde_json::from_slice(&bytes).unwrap();
+                let version = |lease: &Value| lease["metadata"]["resourceVersion"].clone();
+                let is_older = stored.as_ref().is_some_and(|stored| version(stored) != version(&lease));
+                requests.send((method, is_older)).unwrap_or_default();
+                if is_older {
+                    return Ok(refusal(409, "Conflict"));
+                }
+                let number = writes.fetch_add(1, Ordering::Relaxed);
+                lease["metadata"]["resourceVersion"] = json!(number.to_string());
+                lease["metadata"]["uid"] = json!("u");
+                *stored = Some(lease.clone());
+                Ok(if number == answer_to { refusal(504, "Timeout") } else { answer(200, &lease) })
+            }
+        });
+        Ok(Client::new(service, "default"))
+    }
+}
+
+#[tokio::test]
+async fn a_renewal_whose_answer_was_lost_counts_and_is_not_written_against_an_older_version() {
+    let (sender, requests) = mpsc::channel();
+    let election = Election::new(losing(2, sender), "n", "l", "me".to_owned()).with_timing(quick());
+    let work = |_, fence: Fence| async move {
+        let seen: Vec<_> = (0..7).map(|_| requests.recv_timeout(Duration::from_mins(1)).expect("a request")).collect();
+        assert!(fence.closed().now_or_never().is_none(), "writes pass");
+        seen
+    };
+    let seen = while_leader(&election, never(), work).await.unwrap().expect("it was elected");
+    let expected = [
+        (Method::GET, false),
+        (Method::POST, false),
+        (Method::PUT, false),
+        // Its answer is lost.
+        (Method::PUT, false),
+        // It had arrived, so the next renewal fits.
+        (Method::GET, false),
+        (Method::PUT, false),
+        (Method::PUT, false),
+    ];
+    assert_eq!(seen, expected);
+}

@@ -99,8 +99,8 @@ async fn lacking_for(client: Client, desired: &[Desired]) -> Vec<String> {
         installation: &installation,
     };
     let parent = json!({});
-    let missing =
-        access_review.missing_now(Work { parent: &parent, desired, unwanted: &DeletionPlan::default() }).await.unwrap();
+    let work = Work { parent: &parent, desired, unwanted: &DeletionPlan::default() };
+    let missing = access_review.review_now(work).await.unwrap().missing;
     let shown = |rule: &PolicyRule| chandler_permissions::missing::in_words(rule, 9);
     missing.rules().values().flatten().map(shown).collect()
 }
