@@ -12,7 +12,7 @@ use k8s_openapi::api::{
     rbac::v1::ClusterRole,
 };
 use kube::{
-    Api, ResourceExt as _,
+    Api, ResourceExt,
     api::{ListParams, PostParams},
 };
 use serde_json::{Value, json};
