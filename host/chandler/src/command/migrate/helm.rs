@@ -163,7 +163,7 @@ impl Helm {
             let is_known = found.iter().any(|release| release.is_named(by))
                 || begun.iter().any(|it| helm_releases::is_named(by, &it.spec.install_namespace, &it.name_any()));
             if !is_known {
-                return Err(CommandError::not_found(format!("there is no release {}", one_line(by)))
+                return Err(CommandError::not_found(format!("release {} does not exist", one_line(by)))
                     .hint("`helm list --all-namespaces` lists releases"));
             }
         }
@@ -276,7 +276,7 @@ impl Helm {
             let managers = pending::managers(deployment).unwrap_or_default();
             if !managers.iter().all(|manager| is_of_release(manager, &deployment.spec.install_namespace, &name)) {
                 return Err(CommandError::refused(format!(
-                    "the annotation {} of BundleDeployment {name} lists objects that are no Secrets of the release {name}; nothing was changed",
+                    "the annotation {} of BundleDeployment {name} lists objects other than the Secrets of release {name}; nothing was changed",
                     pending::ANNOTATION
                 ))
                 .hint("this command did not write it: find out who did, and remove the annotation"));
