@@ -27,6 +27,7 @@ pub mod follow;
 pub mod foreign;
 pub mod foreign_catalogs;
 pub mod handled;
+pub mod helm_releases;
 pub mod image_layout;
 pub mod image_rules;
 pub mod installation_evidence;

@@ -17,6 +17,7 @@ pub mod dev_class;
 #[cfg(feature = "dev")]
 pub mod dev_kinds;
 pub mod files;
+pub mod helm_values;
 pub mod image;
 #[cfg(feature = "dev")]
 pub mod installation;

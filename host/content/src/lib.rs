@@ -21,6 +21,7 @@
 mod archive;
 mod blocking;
 mod body;
+mod chart;
 mod checkout;
 mod directory;
 mod error;

@@ -16,12 +16,13 @@ pub(crate) use self::{decompress::Budget, node::RootedAt, overlay::Overlay, tar:
 use chandler_core::causes;
 
 use crate::{
-    ArchiveError, ContentError, EntryProblem, LimitExceeded, Limits, StoreError,
+    ArchiveError, ContentError, EntryProblem, LimitExceeded, Limits, StoreError, chart,
     store::workspace::{AddError, Workspace},
     tree::Stored,
 };
 
-/// The files of one archive on disk: a tar archive, plain or compressed, or a zip archive. Its first bytes determine which.
+/// The files of one archive on disk: a tar archive, plain or compressed, or a zip archive. Its first bytes determine which. The files of a chart
+/// that `helm package` made begin in its directory.
 pub(crate) fn archive(
     file: File,
     path: &Path,
@@ -36,7 +37,7 @@ pub(crate) fn archive(
         layer(file, path, Dialect::Archive, work, limits, &mut overlay, &mut budget)
     };
     unpacked.map_err(UnpackError::into_content)?;
-    Ok(overlay.finish(RootedAt::Nothing)?)
+    Ok(chart::at_root(overlay.finish(RootedAt::Nothing)?))
 }
 
 /// Adds an archive to those that were read earlier.

@@ -8,7 +8,7 @@ use chandler_content::{ContentError, FailureClass, Limits, Store, Tree};
 use chandler_core::{Content, Digest};
 use proptest::prelude::*;
 
-use crate::common::{Tar, files, gzip, store};
+use crate::common::{Tar, ZipFile, files, gzip, store, zip};
 
 async fn import(store: &Store, bytes: &[u8]) -> Result<Tree, ContentError> {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -334,4 +334,17 @@ fn try_import(bytes: &[u8]) {
         // A panic of the work would show as an error of the store.
         Err(error) => assert_eq!(error.class(), FailureClass::Permanent, "{error}"),
     }
+}
+
+#[tokio::test]
+async fn an_archive_of_a_chart_begins_in_the_directory_of_the_chart() {
+    let (_directory, store) = store(Limits::default());
+    let chart = || Tar::new().directory("web").file("web/Chart.yaml", "name: web\n").file("web/templates/a.yaml", "a");
+    let tree = import(&store, &chart().gzip()).await.unwrap();
+    let names = |tree: &Tree| files(tree).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    assert_eq!(names(&tree), ["Chart.yaml", "templates/a.yaml"]);
+    let other = import(&store, &chart().file("web-2/a", "a").gzip()).await.unwrap();
+    assert_eq!(names(&other), ["web-2/a", "web/Chart.yaml", "web/templates/a.yaml"]);
+    let zipped = [ZipFile::new("web/Chart.yaml", b"name: web\n"), ZipFile::new("web/templates/a.yaml", b"a")];
+    assert_eq!(import(&store, &zip(&zipped, false)).await.unwrap().digest(), tree.digest());
 }

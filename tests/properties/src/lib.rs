@@ -24,6 +24,7 @@
 //! | `browser` | browser requests to servers on loopback |
 //! | `cached` | forged cache files |
 //! | `catalogs` | the files of a catalog, and altered indexes |
+//! | `charts` | charts of Helm |
 //! | `component_size` | the size of an instantiated component, computed before it is compiled |
 //! | `delegation` | an object needs a permission for whatever it makes Chandler do |
 //! | `expressions` | expressions on any object, within a budget |
@@ -49,6 +50,7 @@ mod archives;
 mod browser;
 mod cached;
 mod catalogs;
+mod charts;
 #[cfg(feature = "sandbox")]
 mod component_size;
 mod delegation;

@@ -1,12 +1,13 @@
 //! All targets by name.
 
+use chandler_helm::Helm;
 use chandler_plain::Plain;
 use chandler_registry::Registry;
 
 use crate::{
-    api, archive::Archive, archives, browser, cached, catalogs, delegation, documents, edits, expressions, generated,
-    git, image, json, kubeconfigs, notifications, numbers, patterns, provision, registries, releases, resolver,
-    signature, text, webhooks,
+    api, archive::Archive, archives, browser, cached, catalogs, charts, delegation, documents, edits, expressions,
+    generated, git, image, json, kubeconfigs, notifications, numbers, patterns, provision, registries, releases,
+    resolver, signature, text, webhooks,
 };
 #[cfg(feature = "sandbox")]
 use crate::{component_size, sandbox};
@@ -28,6 +29,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "cached", holds: cached::holds },
     Target { name: "catalog", holds: catalogs::holds },
     Target { name: "catalog_index", holds: catalogs::altered },
+    Target { name: "chart", holds: charts::holds },
     #[cfg(feature = "sandbox")]
     Target { name: "component", holds: sandbox::component_holds },
     #[cfg(feature = "sandbox")]
@@ -69,11 +71,12 @@ pub fn check(target: &str, input: &[u8]) {
     (target.holds)(input);
 }
 
-/// The detection and the schema of both provisioners, on any content.
+/// The detection and the schema of the provisioners, on any content.
 fn detect(input: &[u8]) {
     let archive = Archive::read(input);
     provision::looks::<Registry>(&archive, input);
     provision::looks::<Plain>(&archive, input);
+    provision::looks::<Helm>(&archive, input);
 }
 
 fn plain(input: &[u8]) {

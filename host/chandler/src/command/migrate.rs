@@ -1,6 +1,7 @@
 //! `chandler migrate`.
 
 mod handover;
+pub mod helm;
 mod payload;
 pub mod storage;
 
@@ -44,7 +45,8 @@ use crate::{
 /// With cvo, the command asks no cluster: it prints the PlatformOperator of a component, which files become its bundle, and the steps
 /// by which it moves from the release payload to a package while it keeps running.
 ///
-/// `chandler migrate storage` is for the objects of Chandler: it stores them in the current versions of their CRDs.
+/// `chandler migrate helm` is for releases of Helm. `chandler migrate storage` is for the objects of Chandler: it stores them in the current versions of
+/// their CRDs.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_long_help = "\
@@ -149,6 +151,7 @@ pub struct Migrate {
 #[derive(Debug, clap::Subcommand)]
 #[expect(missing_docs, reason = "a doc comment would replace the help text of the arguments type")]
 pub enum MigrateCommand {
+    Helm(Box<helm::Helm>),
     Storage(storage::Storage),
 }
 
@@ -178,8 +181,10 @@ fn is_same_image(one: &str, other: &str) -> bool {
 impl Migrate {
     /// Prints the translation, and with `--apply` carries it out.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        if let Some(MigrateCommand::Storage(storage)) = &self.command {
-            return storage.run(terminal).await;
+        match &self.command {
+            Some(MigrateCommand::Helm(helm)) => return Box::pin(helm.run(terminal)).await,
+            Some(MigrateCommand::Storage(storage)) => return storage.run(terminal).await,
+            None => {}
         }
         let installer = self.installer()?;
         self.check(installer)?;

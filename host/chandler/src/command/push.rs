@@ -46,6 +46,8 @@ Examples:
     chandler push --catalog ./catalog registry.example.com/catalog:latest
   What a repository has at a tag:
     chandler push 'git+https://example.com/bundles.git?tag=v0.1.0&directory=harbour' registry.example.com/harbour:v0.1.0
+  A chart of Helm, a directory or an archive of `helm package`:
+    chandler push ./web-1.2.3.tgz registry.example.com/charts/web:1.2.3
   The image of the controller, for every platform that it was built for:
     chandler push target/cluster/image registry.example.com/chandler:v0.1.0")]
 pub struct Push {
@@ -147,7 +149,9 @@ impl Push {
 
     async fn opened_bundle(&self, origin: &Origin, cache: &Path) -> Result<Packing, CommandError> {
         let bundle = source::open(origin, cache, &self.fetching.registry.options()).await?;
-        if !self.any_format {
+        // The provisioner of charts is not built in.
+        let is_chart = bundle.content.read("Chart.yaml", 0, 1).is_ok();
+        if !self.any_format && !is_chart {
             let provisioners = provisioner::provisioners(cache)?;
             provisioner::detect(&provisioners, &bundle.content).await.map_err(|error| {
                 error.hint("--catalog pushes a catalog, --any-format content for a provisioner that is not built in")

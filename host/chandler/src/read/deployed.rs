@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use chandler_api::BundleDeployment;
 use chandler_builtin::Provisioners;
-use chandler_core::Release;
+use chandler_core::{Content, Release};
 use chandler_source::{Grantee, Resolutions, Source, Sources, SystemNamespace, Wanted};
 use kube::{Client, ResourceExt as _};
 
@@ -64,6 +64,21 @@ pub async fn open_in(
 ) -> Result<OpenedBundle, CommandError> {
     let bundle = bundle(client, system_namespace, options, deployment, place).await?;
     opened(client, options, deployment, bundle, place).await
+}
+
+/// Like [`open`], with content that is here already.
+pub async fn open_content(
+    client: &Client,
+    options: &BundleOptions,
+    deployment: &BundleDeployment,
+    content: Arc<dyn Content>,
+) -> Result<OpenedBundle, CommandError> {
+    let cache = cache::directory(options.cache_directory.as_deref())?;
+    let provisioners = provisioner::provisioners(&cache)?;
+    let place = Place { provisioners: &provisioners, cache: &cache };
+    let provisioner = options.provisioner.clone().or_else(|| summary::class(deployment).map(str::to_owned));
+    let options = BundleOptions { provisioner, ..options.clone() };
+    opened(client, &options, deployment, Bundle { content, directory: None }, place).await
 }
 
 /// Like [`open_in`], with a provisioner that is loaded already.

@@ -22,7 +22,7 @@ fn describe(paths: &[String]) -> (String, String) {
     if let Some(path) = shallow(paths, &["Chart.yaml"]) {
         return (
             format!("this is a Helm chart ({path}), which no built-in provisioner installs"),
-            "render it into a plain+v0 bundle: `mkdir -p bundle/manifests && helm template NAME CHART > bundle/manifests/all.yaml`"
+            "the provisioner `helm` installs charts (docs/helm.md): --provisioner FILE selects its component here, --class its class in a cluster"
                 .to_owned(),
         );
     }

@@ -80,6 +80,7 @@ const TABLE: &[(&str, Prints, u8)] = &[
     ("approve", Data, CLUSTER | WRITES),
     ("adopt", Data, CLUSTER | WRITES),
     ("migrate", Data, CLUSTER | WRITES | WAITS),
+    ("migrate helm", Data, CLUSTER | WRITES | WAITS),
     ("migrate storage", Data, CLUSTER | WRITES),
     ("history", List, CLUSTER),
     ("rollback", Nothing, CLUSTER | WRITES | WAITS),

@@ -14,10 +14,11 @@ use super::{
     blob::Blob,
     client::Client,
     endpoints::{Asked, Endpoint},
-    manifest::{self, ACCEPTED, Descriptor, ImageManifest, Manifest, check_layers, choose, refused},
+    manifest::{self, ACCEPTED, Descriptor, ImageManifest, Manifest, chart_layer, check_layers, choose, refused},
 };
 use crate::{
     ArchiveError, Archives, ContentError, LimitExceeded, Limits, Repositories, Store, StoreError, Tree, blocking,
+    chart,
     path::entry_path,
     store::{Asking, ImageKey, Known, Place, Workspace, own_file},
     transport::{RequestLimits, Silent, SystemRoots},
@@ -225,13 +226,16 @@ impl Images {
     ///
     /// Layers are applied as `layer.md` of the OCI image specification describes. Images with more than plain files are
     /// refused, such as images of whole systems with devices and links to directories.
+    ///
+    /// An artifact of `helm push` has the files of its chart.
     pub async fn fetch(&self, image: &ResolvedImage, access: &ImageAccess) -> Result<Tree, ContentError> {
         let view = self.inner.options.platform.to_string();
         let make = |endpoint: Endpoint| -> Asked<'_, Tree> {
             Box::pin(async move {
                 let client = self.client(&endpoint).await?;
                 let manifest = self.image_manifest(&client, &endpoint.image).await?;
-                self.unpacked(&client, endpoint.image, manifest.layers, None).await
+                let kept = if manifest.is_chart() { Kept::Chart } else { Kept::All };
+                self.unpacked(&client, endpoint.image, manifest.layers, kept).await
             })
         };
         self.once(&view, image, access, &make).await
@@ -254,7 +258,7 @@ impl Images {
                 let client = self.client(&endpoint).await?;
                 let manifest = self.image_manifest(&client, &endpoint.image).await?;
                 let below = self.labelled(&client, &endpoint.image, &manifest, label).await?;
-                self.unpacked(&client, endpoint.image, manifest.layers, Some(below)).await
+                self.unpacked(&client, endpoint.image, manifest.layers, Kept::Below(below)).await
             })
         };
         self.once(&view, image, access, &make).await
@@ -288,15 +292,20 @@ impl Images {
         })
     }
 
-    /// Downloads and unpacks layers, all or what is below a directory.
+    /// Downloads and unpacks layers.
     async fn unpacked(
         &self,
         client: &Client,
         reference: ImageReference,
         layers: Vec<Descriptor>,
-        below: Option<String>,
+        kept: Kept,
     ) -> Result<Tree, ContentError> {
-        check_layers(&layers, self.inner.store.limits()).map_err(|error| refused(&reference, error))?;
+        let limits = self.inner.store.limits();
+        let layers = match kept {
+            Kept::Chart => chart_layer(layers, limits).map(|layer| vec![layer]),
+            Kept::All | Kept::Below(_) => check_layers(&layers, limits).map(|()| layers),
+        };
+        let layers = layers.map_err(|error| refused(&reference, error))?;
         let store = self.inner.store.clone();
         let work = blocking::run(move || Ok(store.begin()?)).await?;
         for layer in &layers {
@@ -305,7 +314,7 @@ impl Images {
         let limits = self.inner.store.limits().clone();
         let digests: Vec<Digest> = layers.into_iter().map(|layer| layer.digest).collect();
         let image = reference.to_string();
-        blocking::run_long(move |cancel| unpack_layers(&image, &digests, below, work.cancelled_by(cancel), &limits))
+        blocking::run_long(move |cancel| unpack_layers(&image, &digests, kept, work.cancelled_by(cancel), &limits))
             .await
     }
 
@@ -474,30 +483,50 @@ async fn download(
     file.flush().await.map_err(|error| StoreError::at("write to", &path)(error).into())
 }
 
+/// What is kept of the layers of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// Everything.
+    All,
+    /// The files below a directory.
+    Below(String),
+    /// The chart in the directory of the only layer, which is an archive of `helm package`.
+    Chart,
+}
+
 /// Unpacks the layers of these digests, which are in the workspace.
 pub(super) fn unpack_layers(
     image: &str,
     layers: &[Digest],
-    below: Option<String>,
+    kept: Kept,
     mut work: Workspace,
     limits: &Limits,
 ) -> Result<Tree, ContentError> {
-    let mut overlay = match below {
-        Some(directory) => Overlay::below(limits, directory),
-        None => Overlay::new(limits),
+    let (mut overlay, dialect, root) = match &kept {
+        Kept::All => (Overlay::new(limits), Dialect::Layer, RootedAt::Tree),
+        Kept::Below(directory) => (Overlay::below(limits, directory.clone()), Dialect::Layer, RootedAt::Tree),
+        Kept::Chart => (Overlay::new(limits), Dialect::Archive, RootedAt::Nothing),
     };
     let mut budget = Budget::new(limits, work.cancel());
     for layer in layers {
         let path = work.path().join(blob_name(layer));
         let file = std::fs::File::open(&path).map_err(StoreError::at("open", &path))?;
-        let unpacked = unpack::layer(file, &path, Dialect::Layer, &mut work, limits, &mut overlay, &mut budget);
+        let unpacked = unpack::layer(file, &path, dialect, &mut work, limits, &mut overlay, &mut budget);
         unpacked.map_err(|error| match error {
             UnpackError::Refused(error) => ContentError::Layer { image: image.to_owned(), layer: layer.clone(), error },
             UnpackError::Store(error) => error.into(),
         })?;
     }
-    let refused = |error: ArchiveError| ContentError::Image { image: image.to_owned(), error: error.into() };
-    let files = overlay.finish(RootedAt::Tree).map_err(refused)?;
+    let refused = |error: ImageError| ContentError::Image { image: image.to_owned(), error };
+    let files = overlay.finish(root).map_err(|error: ArchiveError| refused(error.into()))?;
+    if kept != Kept::Chart {
+        return work.commit(files);
+    }
+    let had_root = files.contains_key(chart::CHART);
+    let files = chart::at_root(files);
+    if had_root || !files.contains_key(chart::CHART) {
+        return Err(refused(ImageError::NoChart));
+    }
     work.commit(files)
 }
 

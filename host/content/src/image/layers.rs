@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     ImageError,
-    fetch::{blob_name, unpack_layers},
+    fetch::{Kept, blob_name, unpack_layers},
 };
 use crate::{
     ContentError, LimitExceeded, Limits, Store, StoreError, Tree, blocking,
@@ -53,7 +53,7 @@ impl Store {
                 copy(&image, digest, path, &work, &limits, &mut left)?;
             }
             let digests = layers.into_iter().map(|(digest, _)| digest).collect::<Vec<_>>();
-            unpack_layers(&image, &digests, Some(below), work, &limits)
+            unpack_layers(&image, &digests, Kept::Below(below), work, &limits)
         })
         .await
     }

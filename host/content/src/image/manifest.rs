@@ -32,6 +32,11 @@ const COMPONENTS: &[&str] = &[
     "application/vnd.module.wasm.content.layer.v1+wasm",
 ];
 
+/// Media types of the artifact that `helm push` makes of a chart: the configuration, and the archive. A further layer may have the provenance, which
+/// is not read.
+const CHART_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
+const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+
 /// Why a response of a registry is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
@@ -89,6 +94,12 @@ pub enum ImageError {
         /// Its media type.
         media_type: String,
     },
+    /// It is a chart of Helm without exactly one layer with the archive.
+    #[error("it is a Helm chart, which has one layer of the media type {CHART}; this has {0}")]
+    ChartLayers(usize),
+    /// It is a chart of Helm whose archive is not one directory with a chart.
+    #[error("it is a Helm chart, and its archive is not one directory with Chart.yaml in it")]
+    NoChart,
     /// There is not exactly one layer with a component.
     #[error("a component has one layer of the media type application/wasm; this has {0}")]
     ComponentLayers(String),
@@ -201,6 +212,11 @@ impl ImageManifest {
     pub(super) fn config(&self) -> Result<Descriptor, ImageError> {
         let descriptor = Descriptor::deserialize(&self.config);
         descriptor.map_err(|error| ImageError::Config(error.to_string().chars().take(200).collect()))
+    }
+
+    /// Whether it is a chart of Helm.
+    pub(super) fn is_chart(&self) -> bool {
+        self.config.get("mediaType").and_then(serde_json::Value::as_str) == Some(CHART_CONFIG)
     }
 }
 
@@ -344,6 +360,18 @@ pub(super) fn check_layers(layers: &[Descriptor], limits: &Limits) -> Result<(),
     }
     let total = layers.iter().map(|layer| layer.size).fold(0, u64::saturating_add);
     if total > limits.download_bytes { Err(LimitExceeded::DownloadBytes(limits.download_bytes).into()) } else { Ok(()) }
+}
+
+/// The archive of a chart: the one layer that has it. Its size is checked.
+pub(super) fn chart_layer(layers: Vec<Descriptor>, limits: &Limits) -> Result<Descriptor, ImageError> {
+    let mut archives = layers.into_iter().filter(|layer| layer.media_type == CHART);
+    match (archives.next(), archives.count()) {
+        (Some(layer), 0) if layer.size > limits.download_bytes => {
+            Err(LimitExceeded::DownloadBytes(limits.download_bytes).into())
+        }
+        (Some(layer), 0) => Ok(layer),
+        (first, others) => Err(ImageError::ChartLayers(usize::from(first.is_some()) + others)),
+    }
 }
 
 /// The only layer of a component.

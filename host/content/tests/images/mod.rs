@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
 mod cache;
+mod charts;
 mod components;
 mod connection;
 mod failures;

@@ -18,8 +18,13 @@ pub(crate) struct Setup {
 }
 
 pub(crate) async fn setup(options: Options) -> Setup {
+    setup_with(options, Limits { entries: 100, ..Limits::default() }).await
+}
+
+/// A setup with other limits.
+pub(crate) async fn setup_with(options: Options, limits: Limits) -> Setup {
     let registry = Registry::start(options).await.unwrap();
-    let (directory, store) = store(Limits { entries: 100, ..Limits::default() });
+    let (directory, store) = store(limits);
     let images = Images::new(store, ImageOptions::default());
     let certificate_authority = registry.certificate_authority().map(|pem| pem.as_bytes().to_vec());
     let access = ImageAccess { certificate_authority, ..ImageAccess::default() };

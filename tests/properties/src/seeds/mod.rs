@@ -18,6 +18,8 @@ pub(crate) const EVERYTHING: &[u8] = include_bytes!("everything.txt");
 
 /// A plain+v0 bundle with run levels, lists, anchors and replaced images.
 const PLAIN: &[u8] = include_bytes!("plain.txt");
+/// A chart with a subchart, a hook, a schema and most of what templates use.
+pub(crate) const CHART: &[u8] = include_bytes!("chart.txt");
 /// A release image of OpenShift, with templates.
 const PAYLOAD: &[u8] = include_bytes!("payload.txt");
 
@@ -134,6 +136,7 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "browser" => [owned(lines::REQUESTS), choices()].concat(),
         "catalog" => [owned(&[CATALOG]), catalogs(&fixtures.join("catalogs"))?].concat(),
         "catalog_index" => choices(),
+        "chart" => vec![CHART.to_vec()],
         "cached" => [cached::lines(), choices()].concat(),
         "generated" => [owned(lines::GENERATED), choices()].concat(),
         "git" => git(),

@@ -13,7 +13,9 @@ use serde_json::Value;
 
 use super::Migrate;
 use crate::{
-    CommandError, confirmation,
+    CommandError,
+    arguments::wait::Wait,
+    confirmation,
     migrate::{ForeignObject, Migration, belonging, pending, restarts::restarts},
     read::{
         deployed,
@@ -36,6 +38,17 @@ use crate::{
         migration::{self, Deleted},
     },
 };
+
+/// How an adoption is awaited, and what follows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct After<'a> {
+    /// Whether and how long the command waits.
+    pub(super) waiting: Wait,
+    /// The namespace of the controller.
+    pub(super) system_namespace: &'a str,
+    /// Whether the objects of the old installer are deleted.
+    pub(super) detach: bool,
+}
 
 /// A BundleDeployment to create, and what it would do.
 struct Plan<'a> {
@@ -83,12 +96,14 @@ pub(super) async fn run(
         terminal.line("nothing was changed");
         return Ok(());
     }
+    let after =
+        After { waiting: arguments.waiting, system_namespace: &arguments.system.system_namespace, detach: true };
     for deployment in &begun {
-        carry_out(arguments, client, deployment, terminal).await?;
+        carry_out(after, client, deployment, terminal).await?;
     }
     for plan in plans {
         let created = create(client, &plan, terminal).await?;
-        carry_out(arguments, client, &created, terminal).await?;
+        carry_out(after, client, &created, terminal).await?;
     }
     Ok(())
 }
@@ -126,7 +141,7 @@ fn continued<'a>(
     Ok(continued)
 }
 
-fn report_managers(managers: &[ForeignObject], terminal: &Terminal) {
+pub(super) fn report_managers(managers: &[ForeignObject], terminal: &Terminal) {
     for manager in managers {
         terminal.line(format!("- delete {}, and nothing that depends on it", one_line(&manager.to_string())));
     }
@@ -318,18 +333,27 @@ async fn create(client: &Client, plan: &Plan<'_>, terminal: &Terminal) -> Result
 }
 
 /// Lets the BundleDeployment adopt the objects, and then detaches the old installer.
-async fn carry_out(
-    arguments: &Migrate,
+pub(super) async fn carry_out(
+    after: After<'_>,
     client: &Client,
     deployment: &BundleDeployment,
     terminal: &Terminal,
 ) -> Result<(), CommandError> {
     let managers = pending::managers(deployment).unwrap_or_default();
-    if !is_adopted(arguments, client, deployment, &managers, terminal).await? {
+    if !is_adopted(after, client, deployment, &managers, terminal).await? {
         return Ok(());
     }
-    for object in &deployment.spec.adopt {
-        migration::remove_owners(client, object, &managers).await?;
+    if !after.detach {
+        for manager in &managers {
+            terminal.line(format!("{} was kept", one_line(&manager.to_string())));
+        }
+        return Ok(());
+    }
+    // Objects of a release of Helm have no owner.
+    if managers.iter().any(|manager| manager.kind != "Secret") {
+        for object in &deployment.spec.adopt {
+            migration::remove_owners(client, object, &managers).await?;
+        }
     }
     for manager in &managers {
         match migration::delete(client, manager).await? {
@@ -347,7 +371,7 @@ async fn carry_out(
 /// Whether the BundleDeployment has adopted the objects and is healthy, so that the old installer can go. Waits for it, unless the user has to
 /// approve it first or does not want to wait; then a line says how to continue.
 async fn is_adopted(
-    arguments: &Migrate,
+    after: After<'_>,
     client: &Client,
     deployment: &BundleDeployment,
     managers: &[ForeignObject],
@@ -361,9 +385,9 @@ async fn is_adopted(
     let remaining: Vec<String> = managers.iter().map(|manager| one_line(&manager.to_string())).collect();
     let remaining = remaining.join(" and ");
     let waits = deployment.spec.approval == Some(Approval::Manual);
-    if !waits && arguments.waiting.wait {
-        let namespace = Some(arguments.system.system_namespace.as_str());
-        let healthy = settled::until_healthy(client, &name, namespace, terminal, arguments.waiting.timeout).await;
+    if !waits && after.waiting.wait {
+        let namespace = Some(after.system_namespace);
+        let healthy = settled::until_healthy(client, &name, namespace, terminal, after.waiting.timeout).await;
         return healthy.map(|()| true).map_err(|error| {
             error.hint(format!(
                 "{remaining} was not deleted: when {name} is healthy, run the command again with the name of the object, which deletes it; \

@@ -63,20 +63,14 @@ fn what_is_no_bundle_is_named() {
             "mkdir -p bundle/manifests",
         ),
         mistake("an empty directory", &["render", &empty], "the bundle is empty", "it has no files", "manifests/"),
-        mistake("a Helm chart", &["render", &chart], "this is a Helm chart", "Chart.yaml", "helm template"),
-        mistake(
-            "a packaged Helm chart",
-            &["lint", &packed],
-            "this is a Helm chart",
-            "shop/Chart.yaml",
-            "helm template",
-        ),
+        mistake("a Helm chart", &["render", &chart], "this is a Helm chart", "Chart.yaml", "docs/helm.md"),
+        mistake("a packaged Helm chart", &["lint", &packed], "this is a Helm chart", "Chart.yaml", "docs/helm.md"),
         mistake(
             "a Helm chart for dev",
             &["dev", "--bundle", &chart],
             "this is a Helm chart",
             "Chart.yaml",
-            "helm template",
+            "docs/helm.md",
         ),
         mistake(
             "a kustomize directory",

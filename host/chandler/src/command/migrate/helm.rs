@@ -1,0 +1,333 @@
+//! `chandler migrate helm`.
+
+mod checks;
+mod plan;
+
+use chandler_api::BundleDeployment;
+use chandler_permissions::DefaultAccount;
+use kube::{Api, Client, ResourceExt as _, api::ListParams};
+use serde_json::Value;
+
+use self::plan::Plan;
+use super::handover::{self, After};
+use crate::{
+    CommandError,
+    arguments::{
+        catalogs::Fetching, connection::Connection, system_namespace::SystemNamespaceArguments, values, wait::Wait,
+    },
+    confirmation,
+    migrate::{ForeignObject, helm::RevisionName, pending},
+    read::{cluster, helm_releases},
+    view::{
+        manifest,
+        output::{self, Format},
+        terminal::Terminal,
+        text::{count, one_line},
+    },
+};
+
+/// Migrate releases of Helm, without recreating or restarting anything
+///
+/// Rebuilds the chart of each release from the Secret in which Helm keeps it, renders it, compares the result with the objects in the cluster, and prints
+/// the BundleDeployment that adopts them. Nothing is changed.
+///
+/// With --apply, the command creates the BundleDeployment, waits until it has adopted the objects and is healthy, and only then deletes the Secrets of the
+/// release; until then `helm` works as before. It refuses a release that is pending or has failed, a chart that Chandler refuses, objects that do not say
+/// that they belong to the release, and every change: objects that would be created or left behind, and fields that would differ. Options allow what is
+/// intended.
+///
+/// Helm does not store the charts within a chart. Name such a chart with --image; its image is one of `helm push` or `chandler push`.
+///
+/// The values of the release become a Secret, NAME-values, that spec.valuesFrom names: Helm keeps them in a Secret, and spec.config is not secret.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Output:
+  The BundleDeployments on standard output. What is adopted, created and deleted, and the progress, on standard
+  error.
+
+Exit codes: 0 printed, nothing to migrate, or with --apply healthy; 1 failed; 2 wrong usage;
+  3 not healthy before the timeout; 7 no such release; 8 refused, and nothing was changed
+
+Examples:
+  Show what would be adopted, and every difference:
+    chandler migrate helm shop/web
+  Migrate it, with the permissions of an account:
+    chandler migrate helm shop/web --apply --service-account deployer
+  A chart with other charts in it, which is in a registry:
+    chandler migrate helm shop/web --image web=registry.example.com/charts/web:1.2.3
+  Keep the Secrets of Helm for now; the command without the option deletes them later:
+    chandler migrate helm shop/web --apply --service-account deployer --keep-release")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub struct Helm {
+    /// Releases to migrate [default: all]
+    #[arg(value_name = "[NAMESPACE/]RELEASE")]
+    pub releases: Vec<String>,
+
+    /// Create the BundleDeployments, and let them adopt what runs
+    #[arg(long)]
+    pub apply: bool,
+
+    /// With --apply: check everything, and change nothing. Without --apply, nothing is ever changed
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
+    pub output: Format,
+
+    /// ProvisionerClass that renders charts
+    #[arg(long, value_name = "CLASS", default_value = "helm", value_parser = values::deployment_name)]
+    pub class: String,
+
+    /// Image with the chart of a release. Repeatable [default: the files in the release, which are stored in ConfigMaps]
+    #[arg(long = "image", value_name = "RELEASE=IMAGE", value_parser = super::image)]
+    pub images: Vec<(String, String)>,
+
+    /// Secret in the controller's namespace with the credentials for --image
+    #[arg(long, value_name = "SECRET", requires = "images")]
+    pub pull_secret: Option<String>,
+
+    /// Write the values into spec.config, which is readable by all who may read BundleDeployments, instead of a Secret
+    #[arg(long)]
+    pub values_in_spec: bool,
+
+    /// Migrate even if fields of the objects change
+    #[arg(long)]
+    pub allow_changes: bool,
+
+    /// Migrate even if Pods restart
+    #[arg(long, requires = "allow_changes")]
+    pub allow_restart: bool,
+
+    /// Create objects that do not exist, such as Jobs of hooks that Helm has deleted
+    #[arg(long)]
+    pub allow_new: bool,
+
+    /// Adopt objects that no owner claims and that do not say that they belong to the release: Helm marks neither CRDs of crds/ nor hooks
+    #[arg(long)]
+    pub adopt_unmarked: bool,
+
+    /// With --apply: leave the Secrets of the release. The command without this option deletes them later
+    #[arg(long, requires = "apply")]
+    pub keep_release: bool,
+
+    /// ServiceAccount of the BundleDeployments (spec.serviceAccount). Without NAMESPACE it is in the namespace of the release
+    #[arg(long, value_name = "[NAMESPACE/]NAME")]
+    pub service_account: Option<DefaultAccount>,
+
+    /// BundleDeployments without a ServiceAccount: the controller installs with its own permissions, or with the permissions of its
+    /// --default-service-account
+    #[arg(long, conflicts_with = "service_account")]
+    pub no_service_account: bool,
+
+    /// Do not ask for confirmation
+    #[arg(short, long)]
+    pub yes: bool,
+
+    /// Label of the BundleDeployments. Repeatable
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = values::label)]
+    pub labels: Vec<(String, String)>,
+
+    /// Whether the command waits.
+    #[command(flatten)]
+    pub waiting: Wait,
+
+    /// How images are fetched.
+    #[command(flatten)]
+    pub fetching: Fetching,
+
+    /// Where the controller is.
+    #[command(flatten)]
+    pub system: SystemNamespaceArguments,
+
+    /// How the command connects to the cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+impl Helm {
+    /// Prints the BundleDeployments, and with `--apply` migrates the releases.
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        if self.apply && self.service_account.is_none() && !self.no_service_account {
+            return Err(CommandError::usage("--apply needs to know with whose permissions the bundle is installed").hint(
+                "--service-account names an account, and --no-service-account installs with the permissions of the controller",
+            ));
+        }
+        let client = cluster::client(&self.connection.options()).await?;
+        let begun = if self.apply { self.begun(&client).await? } else { Vec::new() };
+        let found = helm_releases::find(&client, &self.releases).await?;
+        let is_begun = |namespace: &str, name: &str| {
+            begun.iter().any(|it| (it.spec.install_namespace.as_str(), it.name_any().as_str()) == (namespace, name))
+        };
+        for by in &self.releases {
+            let is_known = found.iter().any(|release| release.is_named(by))
+                || begun.iter().any(|it| helm_releases::is_named(by, &it.spec.install_namespace, &it.name_any()));
+            if !is_known {
+                return Err(CommandError::not_found(format!("release {} does not exist", one_line(by)))
+                    .hint("`helm list --all-namespaces` lists releases"));
+            }
+        }
+        let mut plans = Vec::new();
+        let mut refusals = Vec::new();
+        for release in found.iter().filter(|release| !is_begun(&release.namespace, release.name())) {
+            match Box::pin(plan::plan(self, &client, release)).await? {
+                Ok(plan) => {
+                    plan.report(self, terminal);
+                    plans.push(plan);
+                }
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+        if plans.is_empty() && refusals.is_empty() && begun.is_empty() {
+            terminal.line("nothing to migrate: the cluster has no release of Helm");
+            return Ok(());
+        }
+        self.print(&plans)?;
+        refusals.extend(plans.iter().filter_map(|plan| checks::refusal(self, plan)));
+        if let Some(first) = refusals.pop() {
+            for other in refusals {
+                other.report(terminal);
+            }
+            return Err(first);
+        }
+        if !self.apply {
+            terminal.line("nothing was changed: --apply migrates");
+            return Ok(());
+        }
+        let begun = self.continued(&begun, terminal)?;
+        Box::pin(self.migrate(&client, &plans, &begun, terminal)).await
+    }
+
+    /// Asks, and carries out the migrations.
+    async fn migrate(
+        &self,
+        client: &Client,
+        plans: &[Plan],
+        begun: &[&BundleDeployment],
+        terminal: &Terminal,
+    ) -> Result<(), CommandError> {
+        let number = count(plans.len() + begun.len(), "release");
+        if plans.is_empty() && begun.is_empty() {
+            return Ok(());
+        }
+        if self.dry_run {
+            terminal.line(format!("would migrate {number}; nothing was changed"));
+            return Ok(());
+        }
+        if !confirmation::confirmed(terminal, &format!("migrate {number}?"), self.yes)? {
+            terminal.line("nothing was changed");
+            return Ok(());
+        }
+        let after = After {
+            waiting: self.waiting,
+            system_namespace: &self.system.system_namespace,
+            detach: !self.keep_release,
+        };
+        for deployment in begun {
+            handover::carry_out(after, client, deployment, terminal).await?;
+        }
+        for plan in plans {
+            let created = plan.create(client, terminal).await?;
+            handover::carry_out(after, client, &created, terminal).await?;
+        }
+        Ok(())
+    }
+
+    /// Prints the BundleDeployments.
+    fn print(&self, plans: &[Plan]) -> Result<(), CommandError> {
+        let failed = |error: serde_json::Error| CommandError::failed("failed to write the objects").because(&error);
+        let objects: Result<Vec<Value>, CommandError> = plans
+            .iter()
+            .map(|plan| serde_json::to_value(&plan.deployment).map(manifest::authored).map_err(failed))
+            .collect();
+        let objects = objects?;
+        if objects.is_empty() { Ok(()) } else { output::print(&output::write(&objects, self.output)?) }
+    }
+
+    /// The BundleDeployments whose migration has begun.
+    async fn begun(&self, client: &Client) -> Result<Vec<BundleDeployment>, CommandError> {
+        let all = Api::<BundleDeployment>::all(client.clone()).list(&ListParams::default()).await;
+        let all = all.map_err(|error| {
+            CommandError::failed("failed to list BundleDeployments")
+                .because(&error)
+                .hint("Chandler's CRDs have to be installed: `chandler crds | kubectl apply --server-side -f -`")
+        })?;
+        let is_ours = |deployment: &BundleDeployment| {
+            let managers = pending::managers(deployment).unwrap_or_default();
+            managers.first().is_some_and(|first| first.kind == "Secret")
+                && (self.releases.is_empty()
+                    || self.releases.iter().any(|by| {
+                        helm_releases::is_named(by, &deployment.spec.install_namespace, &deployment.name_any())
+                    }))
+        };
+        Ok(all.items.into_iter().filter(is_ours).collect())
+    }
+
+    /// The migrations that have begun and are continued. An annotation lists the Secrets that are deleted, and any author of a BundleDeployment may have
+    /// written it: they are Secrets of this release, and without a question the user names it.
+    fn continued<'a>(
+        &self,
+        begun: &'a [BundleDeployment],
+        terminal: &Terminal,
+    ) -> Result<Vec<&'a BundleDeployment>, CommandError> {
+        let mut continued = Vec::new();
+        for deployment in begun {
+            let name = deployment.name_any();
+            let managers = pending::managers(deployment).unwrap_or_default();
+            if !managers.iter().all(|manager| is_of_release(manager, &deployment.spec.install_namespace, &name)) {
+                return Err(CommandError::refused(format!(
+                    "the annotation {} of BundleDeployment {name} lists objects other than the Secrets of release {name}; nothing was changed",
+                    pending::ANNOTATION
+                ))
+                .hint("this command did not write it: find out who did, and remove the annotation"));
+            }
+            if self.yes && self.releases.is_empty() {
+                terminal.line(format!(
+                    "BundleDeployment {name} says that its migration has begun: name the release to continue it without a question"
+                ));
+                continue;
+            }
+            terminal.line(format!("continue the migration of BundleDeployment {name}"));
+            if !self.keep_release {
+                handover::report_managers(&managers, terminal);
+            }
+            continued.push(deployment);
+        }
+        Ok(continued)
+    }
+}
+
+/// Whether an object is a Secret of Helm for this release.
+fn is_of_release(object: &ForeignObject, namespace: &str, name: &str) -> bool {
+    object.api_version == "v1"
+        && object.kind == "Secret"
+        && object.namespace.as_deref() == Some(namespace)
+        && RevisionName::of_secret(&object.name).is_some_and(|revision| revision.release == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_secrets_of_the_release_are_deleted() {
+        let secret = ForeignObject {
+            api_version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            namespace: Some("shop".to_owned()),
+            name: "sh.helm.release.v1.web.v1".to_owned(),
+            uid: "1".to_owned(),
+        };
+        assert!(is_of_release(&secret, "shop", "web"));
+        for other in [
+            ForeignObject { namespace: Some("vendor".to_owned()), ..secret.clone() },
+            ForeignObject { namespace: None, ..secret.clone() },
+            ForeignObject { name: "sh.helm.release.v1.vendor.v1".to_owned(), ..secret.clone() },
+            ForeignObject { name: "password".to_owned(), ..secret.clone() },
+            ForeignObject { kind: "ConfigMap".to_owned(), ..secret.clone() },
+            ForeignObject { api_version: "example.com/v1".to_owned(), ..secret.clone() },
+        ] {
+            assert!(!is_of_release(&other, "shop", "web"), "{other}");
+        }
+    }
+}
