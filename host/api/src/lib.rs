@@ -98,7 +98,7 @@ pub use platform_operator::{
 pub use platform_policy::{PlatformPolicy, PlatformPolicySpec, PlatformPolicyStatus, PolicyPackage};
 pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{
-    ClassDeletion, ClassUses, Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus,
+    ClassCalls, ClassDeletion, ClassUses, Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus,
     ProvisionerLimits, StagedUpdate, UpdatePolicy, WhileInUse,
 };
 pub use receiver::{

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chandler_verify::Verification;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,9 @@ use crate::schema;
     printcolumn = r#"{"name": "Policy", "type": "string", "jsonPath": ".spec.updatePolicy", "priority": 1}"#,
     printcolumn = r#"{"name": "Image", "type": "string", "jsonPath": ".spec.image", "priority": 1}"#,
     printcolumn = r#"{"name": "Priority", "type": "integer", "jsonPath": ".spec.priority", "priority": 1}"#,
+    printcolumn = r#"{"name": "Calls", "type": "integer", "jsonPath": ".status.calls.total", "priority": 1}"#,
+    printcolumn = r#"{"name": "P99 ms", "type": "integer", "jsonPath": ".status.calls.p99Milliseconds", "priority": 1}"#,
+    printcolumn = r#"{"name": "Schema", "type": "boolean", "jsonPath": ".status.calls.configurationSchema", "priority": 1}"#,
     printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].message", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -193,6 +196,33 @@ pub struct ProvisionerClassStatus {
     /// How many BundleDeployments use the class, and how far the update to its component is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uses: Option<ClassUses>,
+    /// What calls of the component showed. The numbers are at most an hour old.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<ClassCalls>,
+}
+
+/// What calls of a component showed, since the controller started. It names no BundleDeployment, and nothing of a bundle but kinds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClassCalls {
+    /// The digest of the component.
+    pub component: String,
+    /// How many calls rendered a bundle, refused it, or failed. A release that comes from the cache needs no call.
+    pub total: i64,
+    /// How many calls crashed or exceeded a limit.
+    #[serde(default, skip_serializing_if = "schema::is_nought")]
+    pub failed: i64,
+    /// The median of the time that the last 256 calls used, in milliseconds.
+    pub median_milliseconds: i64,
+    /// The 99th percentile of the time that the last 256 calls used, in milliseconds.
+    pub p99_milliseconds: i64,
+    /// Whether the component returned a schema of the configuration for a bundle.
+    pub configuration_schema: bool,
+    /// The kinds of the objects that it rendered, each with its group; at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<String>,
+    /// When these figures were taken.
+    pub observed: Time,
 }
 
 /// How many BundleDeployments use a class, by what they do with its component. It names none of them: who may read a class need not be

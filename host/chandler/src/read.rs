@@ -23,6 +23,8 @@ pub mod events;
 pub mod expected_kinds;
 pub mod explained;
 pub mod file;
+#[cfg(feature = "dev")]
+pub mod fingerprint;
 pub mod follow;
 pub mod foreign;
 pub mod foreign_catalogs;

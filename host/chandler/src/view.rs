@@ -5,6 +5,7 @@ pub mod advice;
 pub mod api_error;
 pub mod catalogs;
 pub mod class_diff;
+pub mod class_listing;
 pub mod cluster_catalogs;
 pub mod conditions;
 pub mod controller_absence;

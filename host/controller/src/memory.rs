@@ -17,6 +17,7 @@ use crate::{
     collisions::Collisions,
     contents::Contents,
     grants::Grants,
+    provisioner_class::Calls,
     registries::Registries,
     targets::TargetInfo,
     values::ValuesWatches,
@@ -45,6 +46,8 @@ pub(crate) struct Memory {
     pub(crate) failed: FailedCandidates,
     /// Updates of provisioners that did not render.
     pub(crate) failed_updates: FailedUpdates,
+    /// The calls of provisioners.
+    pub(crate) calls: Calls,
     /// Which formats provisioners recognised.
     pub(crate) detections: Detections,
     /// The BundleDeployments that wait for a registry that does not answer.
@@ -72,6 +75,7 @@ impl Memory {
         self.conflicts.forget(name);
         self.announcements.forget(name);
         self.detections.forget(name);
+        self.calls.forget(name);
         self.registries.with(|waits, _| waits.forget(name));
         self.grants.note(name, false);
         self.collisions.end(name);

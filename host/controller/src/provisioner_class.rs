@@ -11,6 +11,7 @@
 //! | `classes` | the classes in use, by name | no |
 //! | `components` | what pulls and compiles components, and which may run | no |
 //! | `earlier` | components that rendered releases and that no class has any more | yes |
+//! | `calls` | which components are quarantined, and figures about calls | no |
 //! | `served` | which artifact last served each class, across restarts | disk |
 //! | `retention` | whether a deleted class is kept while BundleDeployments use it | writes |
 //! | `loads` | when components were loaded | no |
@@ -18,6 +19,7 @@
 //! | `users` | which BundleDeployments a class concerns | no |
 //! | `status` | derives the status | no |
 
+mod calls;
 mod classes;
 mod components;
 mod earlier;
@@ -32,6 +34,7 @@ mod users;
 mod uses;
 
 pub(crate) use self::{
+    calls::{Calls, Pass, Quarantined},
     classes::{Class, Classes, NotReady, Offer},
     components::Components,
     earlier::{EarlierError, component_of},

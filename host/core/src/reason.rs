@@ -309,6 +309,8 @@ reasons! {
     [BundleDeployment, ProvisionerClass] {
         /// The class exists, but its component is not usable.
         ProvisionerNotReady => TimeOrAction,
+        /// The component is not called for a while: its calls crash or exceed limits for several requesters, and it renders no bundle.
+        ProvisionerQuarantined => TimeOrAction,
         /// A call read, returned or logged more than allowed.
         PluginLimitExceeded => Administrator,
     }

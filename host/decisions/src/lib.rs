@@ -17,6 +17,8 @@
 //! | [`privileges`] | what an update of a provisioner may not add unseen |
 //! | [`staged`] | which BundleDeployments may have a newer component now, where an update is staged |
 //! | [`class_uses`] | how many BundleDeployments use a class, for its status |
+//! | [`quarantine`] | when the component of a class is not called for a while, since it works for no bundle |
+//! | [`class_calls`] | figures about the calls of a component, for the status of its class |
 //! | [`updates`] | whether an installed release keeps its component while its class has a newer one |
 //! | [`owner`] | how the objects of the release are treated |
 //! | [`drift`] | which differences are repaired, and how they are reported |
@@ -31,6 +33,7 @@ pub mod account;
 pub mod approval;
 pub mod assessment;
 pub mod bundle;
+pub mod class_calls;
 pub mod class_uses;
 pub mod config;
 pub mod contention;
@@ -41,6 +44,7 @@ pub mod intent;
 pub mod owner;
 pub mod privileges;
 pub mod problem;
+pub mod quarantine;
 pub mod redaction;
 pub mod restored;
 pub mod revisions;

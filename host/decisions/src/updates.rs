@@ -15,6 +15,8 @@ use super::{
 
 /// The code of the warning about an update that cannot be rendered.
 const UPDATE_FAILED: &str = "ProvisionerUpdateFailed";
+/// The code of the warning about an update whose component is quarantined.
+const UPDATE_WAITS: &str = "ProvisionerUpdateWaits";
 /// The code of the warning about a component that is needed and unavailable.
 const UNAVAILABLE: &str = "ProvisionerUnavailable";
 /// Bytes of the message of a warning.
@@ -135,6 +137,19 @@ pub fn failed(newest: &ProvisionerInUse, held: &Revision, message: &str) -> Bund
         UPDATE_FAILED,
         &format!(
             "the update of provisioner class {class} to {} fails: {message}; the release keeps {}",
+            component(newest),
+            component(&held.provisioner)
+        ),
+    )
+}
+
+/// A warning that the newer component is quarantined, so that nothing is known about its update.
+pub fn quarantined(newest: &ProvisionerInUse, held: &Revision, message: &str) -> BundleWarning {
+    let class = &newest.class;
+    warning(
+        UPDATE_WAITS,
+        &format!(
+            "the update of provisioner class {class} to {} waits: {message}; the release keeps {}",
             component(newest),
             component(&held.provisioner)
         ),

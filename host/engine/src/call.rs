@@ -43,6 +43,8 @@ pub struct Usage {
     pub returned: u64,
     /// What counts towards [`Limits::time`]: what it computed, and what it waited for itself.
     pub time: Duration,
+    /// Whether the provisioner returned a schema of the configuration.
+    pub has_schema: bool,
 }
 
 /// What a call used and logged.
@@ -131,7 +133,8 @@ where
     // Drops the instance.
     let state = store.into_data();
     let (memory, read) = (state.memory.peak(), state.reader.bytes_read());
-    let usage = Usage { memory, read, returned: state.output.bytes(), time: meter.used() };
+    let (returned, has_schema) = (state.output.bytes(), state.has_schema);
+    let usage = Usage { memory, read, returned, time: meter.used(), has_schema };
     let log = record(&state.log, super::host::Recorder::finish);
     *used.lock() = Account { usage, log: log.clone() };
     let result = resolve(result, &state, log, limits);

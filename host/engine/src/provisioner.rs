@@ -225,6 +225,7 @@ async fn provision(
 ) -> Result<(), BodyError> {
     let mismatch = match config_schema(store, plugin, findings_limit).await? {
         Some(schema) => {
+            store.data_mut().has_schema = true;
             // Evaluating an untrusted schema may take a while even within its limits, and a panic in the validator
             // fails only this call. It cannot be interrupted, so it holds the slot of the call until it ends: there are
             // never more evaluations than slots, even after their calls ended.

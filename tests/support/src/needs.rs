@@ -105,6 +105,24 @@ pub fn promtool() -> Option<PathBuf> {
     works.then(|| PathBuf::from("promtool"))
 }
 
+/// The program docker-registry. Prints the reason for skipping if there is none, also where tests may not be skipped if
+/// `CHANDLER_TESTS_WITHOUT` lists it.
+///
+/// # Panics
+///
+/// If there is none and tests may not be skipped.
+pub fn docker_registry() -> Option<PathBuf> {
+    if is_waived("docker-registry") {
+        return None;
+    }
+    let run = Command::new("docker-registry").arg("--version").output();
+    let works = run.is_ok_and(|output| output.status.success());
+    if !works {
+        skip("there is no docker-registry on the PATH (on Debian: apt-get download docker-registry)");
+    }
+    works.then(|| PathBuf::from("docker-registry"))
+}
+
 /// Whether this machine has the programs tar and xz. Prints the reason for skipping if it has not.
 ///
 /// # Panics

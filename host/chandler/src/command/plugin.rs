@@ -13,8 +13,11 @@ pub mod build;
 #[cfg(feature = "dev")]
 pub mod conformance;
 #[cfg(feature = "dev")]
+pub mod dev;
+#[cfg(feature = "dev")]
 mod facts;
 pub mod inspect;
+pub mod list;
 #[cfg(feature = "dev")]
 pub mod new;
 pub mod pull;
@@ -60,6 +63,8 @@ pub enum PluginCommand {
     #[cfg(feature = "dev")]
     Build(build::Build),
     #[cfg(feature = "dev")]
+    Dev(Box<dev::Dev>),
+    #[cfg(feature = "dev")]
     Annotate(annotate::Annotate),
     #[cfg(feature = "dev")]
     Test(test::Test),
@@ -70,6 +75,7 @@ pub enum PluginCommand {
     #[cfg(feature = "dev")]
     Conformance(conformance::Conformance),
     Inspect(inspect::Inspect),
+    List(list::List),
     Push(Box<push::Push>),
     #[cfg(feature = "dev")]
     Sign(sign::Sign),
@@ -86,6 +92,8 @@ impl Plugin {
             #[cfg(feature = "dev")]
             PluginCommand::Build(build) => build.run(terminal),
             #[cfg(feature = "dev")]
+            PluginCommand::Dev(dev) => Box::pin(dev.run(terminal)).await,
+            #[cfg(feature = "dev")]
             PluginCommand::Annotate(annotate) => annotate.run(terminal),
             #[cfg(feature = "dev")]
             PluginCommand::Test(test) => Box::pin(test.run(terminal)).await,
@@ -96,6 +104,7 @@ impl Plugin {
             #[cfg(feature = "dev")]
             PluginCommand::Conformance(conformance) => Box::pin(conformance.run(terminal)).await,
             PluginCommand::Inspect(inspect) => inspect.run().await,
+            PluginCommand::List(list) => Box::pin(list.run(terminal)).await,
             PluginCommand::Push(push) => Box::pin(push.run(terminal)).await,
             #[cfg(feature = "dev")]
             PluginCommand::Sign(sign) => Box::pin(sign.run(terminal)).await,

@@ -20,7 +20,7 @@ use super::{
     classes,
     cluster_facts::ClusterFacts,
     deployed::{self, Place},
-    preflight,
+    preflight::{self, Sides},
     provisioner::ChosenProvisioner,
     rendering::{BundleOptions, OpenedBundle},
 };
@@ -146,7 +146,7 @@ impl ClassDiff<'_> {
         facts.describe(&mut opened.request.target);
         let new = opened.provision().await;
         let old = with(&mut opened, installed, before).await;
-        checked.compared(old, new, opened.redactor())
+        checked.compared(old, new, opened.redactor(), Sides::Components)
     }
 
     /// The component that rendered what is installed.

@@ -202,7 +202,26 @@ impl Preflight<'_> {
         };
         opened.chosen.provisioner = next;
         let new = opened.provision().await;
-        checked.compared(old, new, &redactor)
+        checked.compared(old, new, &redactor, Sides::Versions)
+    }
+}
+
+/// Whose provisioners are compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sides {
+    /// Versions of Chandler.
+    Versions,
+    /// The component that a class has now, and the one of a BundleDeployment.
+    Components,
+}
+
+impl Sides {
+    /// How a message names the new side and the old one.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Versions => ("the new version", "this version"),
+            Self::Components => ("the component of the class", "the component that it has"),
+        }
     }
 }
 
@@ -213,6 +232,7 @@ impl Checked {
         old: Result<Release, CallError>,
         new: Result<Release, CallError>,
         redactor: &Redactor,
+        sides: Sides,
     ) -> Self {
         match (old, new) {
             (Ok(old), Ok(new)) => {
@@ -231,7 +251,8 @@ impl Checked {
             (Err(error), Ok(_)) => {
                 self.outcome = Outcome::Changed;
                 let reasons = reasons(&error, redactor).into_iter();
-                self.because(reasons.map(|reason| format!("the new version renders it; this version: {reason}")))
+                let (new, old) = sides.names();
+                self.because(reasons.map(|reason| format!("{new} renders it; {old}: {reason}")))
             }
             (Err(_), Err(error)) => {
                 self.outcome = Outcome::RefusedByBoth;

@@ -338,6 +338,11 @@ fn hint(error: &OciDistributionError, image: &ImageReference, is_plain: bool) ->
             "check that you may push to {}: `docker login {host}` writes the credentials (--registry-config)",
             image.repository()
         ),
+        // A server with TLS answers a request without TLS like this.
+        OciDistributionError::ServerError { code: 400, .. } if is_plain => format!(
+            "a registry on this machine is asked without TLS: if {host} uses TLS, put the certificate of its authority into \
+             ~/.config/containers/certs.d/{host}/ca.crt"
+        ),
         OciDistributionError::RequestError(_) if is_plain => {
             format!("check that the registry is up: `curl -i http://{host}/v2/`")
         }
@@ -351,6 +356,14 @@ fn hint(error: &OciDistributionError, image: &ImageReference, is_plain: bool) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_registry_on_loopback_with_tls_needs_its_certificate() {
+        let image: ImageReference = "127.0.0.1:5000/team/bundle:v1".parse().unwrap();
+        let answered = |code| OciDistributionError::ServerError { code, url: String::new(), message: String::new() };
+        assert!(hint(&answered(400), &image, true).contains("certs.d/127.0.0.1:5000/ca.crt"));
+        assert!(hint(&answered(400), &image, false).contains("is an OCI registry"));
+    }
 
     #[test]
     fn a_self_signed_authority_is_not_a_matter_of_trust() {

@@ -13,6 +13,7 @@ mod content;
 mod detection;
 mod dev;
 mod dev_day;
+mod docker_registry;
 mod dry_runs;
 mod events;
 mod flags;

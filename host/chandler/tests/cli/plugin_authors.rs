@@ -1,14 +1,18 @@
-//! `chandler plugin new`, `test`, `run`, `bench` and `conformance`: what authors of provisioners run.
+//! `chandler plugin new`, `test`, `run`, `dev`, `bench` and `conformance`: what authors of provisioners run.
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader, Read},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
 
-use crate::support::{Outcome, chandler, root};
+use crate::support::{self, Outcome, chandler, root};
 
 const LAMPS: &str = "target/plugins/test/lamps.wasm";
 const NORTH_HEAD: &str = "docs/tutorial/north-head";
@@ -300,4 +304,53 @@ fn a_provisioner_that_crashes_does_not_conform() {
     assert!(renders["problems"][0].as_str().unwrap().contains("crashed"), "{renders:#}");
     let badge: Value = serde_json::from_str(&fs::read_to_string(badge).unwrap()).unwrap();
     assert_eq!(badge["color"], "red");
+}
+
+#[test]
+fn a_component_is_built_and_called_again_when_a_source_or_the_bundle_is_saved() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs::create_dir_all(path("bundle/manifests")).unwrap();
+    let write_object = |name: &str| {
+        let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
+        fs::write(path("bundle/manifests/object.yaml"), object).unwrap();
+    };
+    write_object("first");
+    fs::create_dir(path("src")).unwrap();
+    fs::write(path("src/lib"), "false").unwrap();
+    let component = root().join("target/plugins/plain.wasm");
+    let mut command = support::command(&support::cache());
+    command.args(["plugin", "dev", "sail.wasm", "./bundle", "--source", "src", "--build"]);
+    command.arg(format!("sh src/lib && cp {} sail.wasm", component.display()));
+    command.current_dir(directory.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let (send, lines) = mpsc::channel();
+    let (out, err) = (process.stdout.take().unwrap(), process.stderr.take().unwrap());
+    let forward = |stream: Box<dyn Read + Send>, send: mpsc::Sender<String>| {
+        thread::spawn(move || {
+            BufReader::new(stream).lines().map_while(Result::ok).try_for_each(|line| send.send(line).ok())
+        })
+    };
+    forward(Box::new(out), send.clone());
+    forward(Box::new(err), send);
+    let until = |text: &str| {
+        let mut seen = Vec::new();
+        while let Ok(line) = lines.recv_timeout(Duration::from_mins(2)) {
+            seen.push(line);
+            if seen.last().unwrap().contains(text) {
+                return;
+            }
+        }
+        panic!("no {text:?} in {seen:#?}");
+    };
+    until("the build failed");
+    until("waiting for a change");
+    fs::write(path("src/lib"), "true # works now").unwrap();
+    until("first");
+    until("waiting for a change");
+    write_object("second-object");
+    until("second-object");
+    until("waiting for a change");
+    process.kill().unwrap();
+    process.wait().unwrap();
 }

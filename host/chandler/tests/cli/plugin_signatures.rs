@@ -8,7 +8,7 @@ use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
 use crate::{registries::User, support::root};
 
 /// The files of a new key: private, public.
-fn key(user: &User, name: &str, algorithm: &'static rcgen::SignatureAlgorithm) -> [String; 2] {
+pub(crate) fn key(user: &User, name: &str, algorithm: &'static rcgen::SignatureAlgorithm) -> [String; 2] {
     let pair = KeyPair::generate_for(algorithm).unwrap();
     [(format!("{name}.pem"), pair.serialize_pem()), (format!("{name}.pub"), pair.public_key_pem())].map(
         |(name, text)| {

@@ -86,6 +86,9 @@ impl From<PrepareFailure> for Halted {
             PrepareError::Unpack(error) => ReconcileOutcome::UnpackFailed(error.0.clone()),
             PrepareError::Spec(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
             PrepareError::Values(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
+            PrepareError::Render(error @ RenderError::Quarantined(_)) => {
+                ReconcileOutcome::ProvisionerUnavailable(Problem::from(error))
+            }
             PrepareError::Render(error) => {
                 let class = provisioner.as_ref().map(|provisioner| provisioner.class.as_str());
                 ReconcileOutcome::RenderFailed(as_rukpak(class.unwrap_or_default(), error))
@@ -100,8 +103,10 @@ impl From<PrepareFailure> for Halted {
 fn as_rukpak(class: &str, error: &RenderError) -> Problem {
     let problem = Problem::from(error);
     let is_refusal = matches!(
-        error.0,
-        CallError::InvalidContent(_) | CallError::InvalidConfiguration(_) | CallError::UnsupportedContent(_)
+        error,
+        RenderError::Call(
+            CallError::InvalidContent(_) | CallError::InvalidConfiguration(_) | CallError::UnsupportedContent(_)
+        )
     );
     if class != REGISTRY_CLASS || !is_refusal {
         return problem;
@@ -121,7 +126,13 @@ impl From<NotApproved> for Halted {
 
 impl From<&RenderError> for Problem {
     fn from(error: &RenderError) -> Self {
-        problem::called(&error.0)
+        match error {
+            RenderError::Call(error) => problem::called(error),
+            RenderError::Quarantined(error) => {
+                let problem = Self::transient(Reason::ProvisionerQuarantined, error.to_string());
+                Self { retry_after: error.left, ..problem }
+            }
+        }
     }
 }
 
@@ -258,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_refused_bundle_of_registry_v1_begins_as_with_rukpak() {
-        let message = |class, error| as_rukpak(class, &RenderError(error)).message;
+        let message = |class, error| as_rukpak(class, &RenderError::Call(error)).message;
         let invalid = || CallError::InvalidContent(vec![]);
         let text = message("core-rukpak-io-plain", invalid());
         assert!(chandler_builtin::find(REGISTRY_CLASS).is_some());

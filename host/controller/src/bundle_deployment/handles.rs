@@ -17,8 +17,9 @@ use kube::Client;
 use super::{approvals::Approvals, detections::Detections, preparer::Preparer};
 use crate::{
     contents::Contents,
-    memory::{Announcements, HealthDebounce, OwnershipConflicts, Refused, ReleasesInUse, Sizes},
-    provisioner_class::Classes,
+    deployments::Deployments,
+    memory::{Announcements, HealthDebounce, Memory, OwnershipConflicts, Refused, ReleasesInUse, Sizes},
+    provisioner_class::{Calls, Classes},
     registries::Registries,
     targets::TargetInfo,
 };
@@ -41,6 +42,10 @@ pub(super) struct RenderHandles<'a> {
     pub(super) in_use: &'a ReleasesInUse,
     pub(super) refused: &'a Refused,
     pub(super) metrics: &'a Metrics,
+    pub(super) calls: &'a Calls,
+    /// Triggers the BundleDeployments that wait for a component.
+    pub(super) memory: &'a Memory,
+    pub(super) deployments: &'a Deployments,
 }
 
 /// What completing a release with certificates and generated Secrets uses.
@@ -100,7 +105,7 @@ impl<'a> DetectHandles<'a> {
 
 impl<'a> RenderHandles<'a> {
     pub(super) fn of(preparer: &'a Preparer) -> Self {
-        let Preparer { releases, cluster, memory, .. } = preparer;
+        let Preparer { releases, cluster, memory, deployments, .. } = preparer;
         Self {
             releases,
             cluster_info: &cluster.info,
@@ -108,6 +113,9 @@ impl<'a> RenderHandles<'a> {
             in_use: &memory.in_use,
             refused: &memory.refused,
             metrics: &cluster.metrics,
+            calls: &memory.calls,
+            memory,
+            deployments,
         }
     }
 }

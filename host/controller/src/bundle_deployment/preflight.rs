@@ -48,7 +48,7 @@ pub(crate) struct NotPlanned {
 impl NotPlanned {
     fn of(error: &PrepareError) -> Self {
         let unsupported = match error {
-            PrepareError::Render(RenderError(CallError::UnsupportedContent(findings))) => findings.as_slice(),
+            PrepareError::Render(RenderError::Call(CallError::UnsupportedContent(findings))) => findings.as_slice(),
             _ => &[],
         };
         let too_old = unsupported.iter().find(|finding| finding.code == KUBERNETES_TOO_OLD);
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn only_an_old_kubernetes_excludes_a_version() {
         let finding = |code: &str| vec![Diagnostic::new(Severity::Error, code, "the operator needs Kubernetes 1.40.0")];
-        let of = |error| NotPlanned::of(&PrepareError::Render(RenderError(error))).excludes;
+        let of = |error| NotPlanned::of(&PrepareError::Render(RenderError::Call(error))).excludes;
         let too_old = of(CallError::UnsupportedContent(finding("KubernetesTooOld")));
         assert_eq!(too_old.as_deref(), Some("the operator needs Kubernetes 1.40.0"));
         assert_eq!(of(CallError::UnsupportedContent(finding("Other"))), None);

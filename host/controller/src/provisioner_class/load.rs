@@ -62,6 +62,8 @@ pub(super) enum LoadOutcome {
         /// The earlier component that stays in use.
         in_use: Option<Component>,
     },
+    /// The component is in use, and is not called for a while, for this reason.
+    Quarantined(Component, String),
     /// No component is in use, and loading one takes a while.
     Loading,
 }

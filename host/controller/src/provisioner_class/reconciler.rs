@@ -3,6 +3,7 @@
 use std::{future::pending, io, pin::pin, sync::Arc, time::Duration};
 
 use chandler_api::{Component, ProvisionerClass, ProvisionerClassStatus};
+use chandler_decisions::class_calls;
 use chandler_records::Records;
 use chandler_runtime::{
     Backoff, Cache, KindController, Metrics, Next, OwnWrites, Reconciler, Reflector, Report, Shutdown, leadership,
@@ -173,6 +174,25 @@ impl ProvisionerClasses {
         Ok(Some(ProvisionerClass { status: Some(status), ..class.clone() }))
     }
 
+    /// The outcome of a load, if the component that is in use is called at present; else that it is quarantined.
+    fn with_quarantine(&self, name: &str, outcome: LoadOutcome) -> LoadOutcome {
+        let LoadOutcome::Loaded(component) = outcome else { return outcome };
+        let used = self.classes.in_use(name);
+        match used.and_then(|used| self.memory.calls.quarantined(name, used.provisioner.digest())) {
+            Some(quarantined) => LoadOutcome::Quarantined(component, quarantined.to_string()),
+            None => LoadOutcome::Loaded(component),
+        }
+    }
+
+    /// Lets the component of a class be called again, for the BundleDeployments that wait for it.
+    fn release_from_quarantine(&self, name: &str) {
+        let Some(used) = self.classes.in_use(name) else { return };
+        for waiting in self.memory.calls.release(used.provisioner.digest()) {
+            self.memory.try_again(&waiting);
+            self.deployments.wake(&waiting);
+        }
+    }
+
     /// Takes a class out of use, and triggers the BundleDeployments that name it or have their class detected.
     pub(super) fn forget(&self, name: &str) {
         if !self.classes.remove(name) {
@@ -219,11 +239,18 @@ impl Reconciler for ProvisionerClasses {
             return Ok(Report::nothing());
         }
         self.loads.note(class, &outcome);
+        if requested.is_some() {
+            self.release_from_quarantine(&name);
+        }
+        let outcome = self.with_quarantine(&name, outcome);
         let mut status = status::derive(class, &outcome, self.is_verified(class), &users, Timestamp::now());
         if let Some(request) = requested {
             status.last_handled_reconcile_at = Some(request.to_owned());
         }
         let component = status.component.as_ref().map(|component| component.digest.clone());
+        let calls = self.classes.in_use(&name).and_then(|used| self.memory.calls.figures(used.provisioner.digest()));
+        let stored = status.calls.take();
+        status.calls = class_calls::refreshed(stored.as_ref(), calls, component.as_deref().unwrap_or_default());
         let counted = self.look_at_uses(class, component.as_deref());
         if let Some(counted) = &counted {
             status::set_uses(&mut status, class, counted, Timestamp::now());

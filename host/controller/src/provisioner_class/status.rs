@@ -74,6 +74,10 @@ pub(super) fn derive(
             set(NewCondition::is_true(Type::Ready, Reason::ProvisionerReady, ready(class, users)));
             status.component = Some(component.clone());
         }
+        LoadOutcome::Quarantined(component, message) => {
+            set(NewCondition::is_false(Type::Ready, Reason::ProvisionerQuarantined, message.clone()));
+            status.component = Some(component.clone());
+        }
         LoadOutcome::Failed { problem, in_use: Some(component), .. } => {
             let message = format!("the earlier component stays in use: {}", problem.message);
             set(NewCondition::is_true(Type::Ready, Reason::UpdateFailed, message));
@@ -94,6 +98,7 @@ pub(super) fn derive(
             Some((problem.terminal, problem.reason, problem.message.as_str()))
         }
         LoadOutcome::Loading => Some((false, Reason::ProvisionerNotReady, LOADING)),
+        LoadOutcome::Quarantined(_, message) => Some((false, Reason::ProvisionerQuarantined, message.as_str())),
         _ => None,
     };
     for (kind, terminal) in [(Type::Reconciling, false), (Type::Stalled, true)] {
@@ -290,6 +295,20 @@ mod tests {
         assert_eq!(updated(&status).as_deref(), Some("True/UpdateComplete"));
         set_uses(&mut status, &class(None), &of(0, 0), Timestamp::UNIX_EPOCH);
         assert_eq!((updated(&status), status.uses), (None, Some(ClassUses::default())));
+    }
+
+    #[test]
+    fn a_quarantined_component_is_loaded_and_the_class_is_not_ready() {
+        let component = || Component { digest: "one".to_owned(), ..Component::default() };
+        let quarantined = LoadOutcome::Quarantined(component(), "not called".to_owned());
+        let status = derive(&class(None), &quarantined, true, &[], Timestamp::UNIX_EPOCH);
+        let line = |kind| find_condition(&status.conditions, kind).map(|it| format!("{}/{}", it.status, it.reason));
+        assert_eq!(line(Type::Compiled).as_deref(), Some("True/CompilationSucceeded"));
+        assert_eq!(line(Type::Ready).as_deref(), Some("False/ProvisionerQuarantined"));
+        assert_eq!(line(Type::Reconciling).as_deref(), Some("True/ProvisionerQuarantined"));
+        assert_eq!(status.component, Some(component()));
+        let again = derive(&class(Some(status.clone())), &quarantined, true, &[], Timestamp::MAX);
+        assert_eq!(again, status, "it does not change with each look");
     }
 
     #[test]

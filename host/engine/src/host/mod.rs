@@ -81,6 +81,8 @@ pub(crate) struct State {
     pub(crate) request: Option<Requested>,
     /// The facts that the guest reads.
     pub(crate) asked: Asked,
+    /// Whether the guest returned a schema of the configuration.
+    pub(crate) has_schema: bool,
     /// The slot of this call; work that outlives the call holds it too.
     pub(crate) slot: Option<Arc<Slot>>,
     table: ResourceTable,
@@ -108,6 +110,7 @@ impl State {
             log,
             request: None,
             asked: Asked::default(),
+            has_schema: false,
             slot: None,
             table,
             wasi,

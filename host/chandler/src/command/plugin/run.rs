@@ -49,14 +49,7 @@ impl Run {
     /// Calls the functions of the provisioner, and prints the report.
     pub async fn run(&self) -> Result<(), CommandError> {
         let opened = plugin_call::open(&self.call.options()).await?;
-        let (report, failed) = called(&opened, &self.call.bundle).await;
-        let mut text = output::data(&report, self.output, || report.text(&Terminal::output()))?;
-        if self.output == DataFormat::Text {
-            let findings = failed.as_ref().map_or(report.result.findings.as_slice(), CallError::diagnostics);
-            let findings = diagnostics::findings(findings, &opened.sources());
-            text.push_str(&terminal::drawn(&diagnostics::render(&findings, &Terminal::output())));
-        }
-        output::print(&text)?;
+        let failed = report(&opened, &self.call.bundle, self.output).await?;
         match failed {
             None => Ok(()),
             Some(error) => {
@@ -65,6 +58,23 @@ impl Run {
             }
         }
     }
+}
+
+/// Calls the functions of the provisioner, and prints the report. Returns the error of the last call.
+pub(super) async fn report(
+    opened: &OpenedBundle,
+    bundle: &str,
+    format: DataFormat,
+) -> Result<Option<CallError>, CommandError> {
+    let (report, failed) = called(opened, bundle).await;
+    let mut text = output::data(&report, format, || report.text(&Terminal::output()))?;
+    if format == DataFormat::Text {
+        let findings = failed.as_ref().map_or(report.result.findings.as_slice(), CallError::diagnostics);
+        let findings = diagnostics::findings(findings, &opened.sources());
+        text.push_str(&terminal::drawn(&diagnostics::render(&findings, &Terminal::output())));
+    }
+    output::print(&text)?;
+    Ok(failed)
 }
 
 /// What the three functions returned, and the error of the last one.

@@ -50,6 +50,10 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::ProvisionerNotReady => {
             "find out why the class is not ready: `chandler status provisionerclass/NAME` with the name in spec.provisionerClassName"
         }
+        Reason::ProvisionerQuarantined => {
+            "wait: the controller renders the bundle when the class renders any, or when the quarantine ends; report the failures of the class \
+             to the author of the provisioner"
+        }
         Reason::ProvisionerNotDetected => {
             "name the class in spec.provisionerClassName, correct the bundle, or create a ProvisionerClass that recognises it: `kubectl get \
              provisionerclasses`; the rollout then continues"

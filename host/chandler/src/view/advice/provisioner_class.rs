@@ -26,6 +26,11 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::ProvisionerNotReady => format!(
             "wait while the component is loaded; `chandler reconcile provisionerclass/{name}` loads it again"
         ),
+        Reason::ProvisionerQuarantined => format!(
+            "set spec.image of the ProvisionerClass to a component that works, or raise the limit that calls exceed in its spec.limits, and \
+             let the controller call it again: `chandler reconcile provisionerclass/{name}`; `chandler list` shows the bundles that \
+             failed"
+        ),
         Reason::NoMatchingSignature => {
             "sign the artifact of the component as the message wants (`cosign sign`), name one that is signed in spec.image of the \
              ProvisionerClass, or correct the signers in its spec.verification; the controller retries"

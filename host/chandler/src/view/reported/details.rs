@@ -1,7 +1,7 @@
 //! The fields of each kind that are shown.
 
 use chandler_api::{
-    Alert, BundleSource, Catalog, CatalogContents, ClassUses, Component, LastDelivery, PlatformOperator,
+    Alert, BundleSource, Catalog, CatalogContents, ClassCalls, ClassUses, Component, LastDelivery, PlatformOperator,
     PlatformPolicy, ProviderType, ProvisionerClass, Receiver, provisioner_class::UpdatePolicy,
 };
 use serde::Serialize;
@@ -10,6 +10,8 @@ use super::super::{invocation::quoted, text::count};
 
 /// The most packages of a policy that a line names.
 const NAMED: usize = 5;
+/// The most kinds of a class that a line names.
+const KINDS: usize = 12;
 
 /// The fields of an object, by its kind.
 #[derive(Clone, Debug, Serialize)]
@@ -52,6 +54,9 @@ pub enum Details {
         /// How many BundleDeployments use it.
         #[serde(skip_serializing_if = "Option::is_none")]
         uses: Option<ClassUses>,
+        /// What calls of the component showed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        calls: Option<Box<ClassCalls>>,
         /// The component that is in use.
         #[serde(skip_serializing_if = "Option::is_none")]
         component: Option<Component>,
@@ -140,6 +145,7 @@ pub(super) fn of_class(class: &ProvisionerClass) -> Details {
         update_policy: class.spec.update_policy.unwrap_or_default(),
         suspend: class.spec.suspend,
         uses: class.status.as_ref().and_then(|status| status.uses),
+        calls: class.status.as_ref().and_then(|status| status.calls.clone()).map(Box::new),
         component: class.status.as_ref().and_then(|status| status.component.clone()),
     }
 }
@@ -209,6 +215,25 @@ fn used_by(uses: &ClassUses) -> String {
     std::iter::once(total).chain([has, waits, fails].into_iter().flatten()).collect()
 }
 
+/// How many calls there were, and what they took.
+fn called(calls: &ClassCalls) -> String {
+    let ClassCalls { total, failed, median_milliseconds, p99_milliseconds, observed, .. } = calls;
+    let fails = if *failed > 0 { format!(", {failed} crashed or exceeded a limit") } else { String::new() };
+    format!("{total}{fails}; median {median_milliseconds} ms, 99% within {p99_milliseconds} ms ({:.0})", observed.0)
+}
+
+const fn has_schema(schema: bool) -> &'static str {
+    if schema { "checked by a schema of the component" } else { "the component has returned no schema" }
+}
+
+/// The kinds that a component renders. The status is untrusted: a client may have written more than the controller does.
+fn rendered(calls: &ClassCalls) -> Option<String> {
+    let named = calls.kinds.iter().take(KINDS).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = calls.kinds.len().saturating_sub(KINDS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!calls.kinds.is_empty()).then(|| named + &more)
+}
+
 impl Details {
     /// Adds the Resolution that chose the version of a PlatformOperator.
     pub fn set_resolution(&mut self, name: Option<String>) {
@@ -250,7 +275,7 @@ impl Details {
                     ("suspended", suspend.then(|| "the source is not resolved any more".to_owned())),
                 ]
             }
-            Self::Class { image, priority, update_policy, suspend, uses, component } => {
+            Self::Class { image, priority, update_policy, suspend, uses, calls, component } => {
                 let shown = component.as_ref().map(|component| {
                     let name = [component.name.as_deref(), component.version.as_deref()];
                     let name: Vec<&str> = name.into_iter().flatten().collect();
@@ -266,6 +291,9 @@ impl Details {
                     ("priority", Some(priority.to_string()).filter(|_| *priority != 0)),
                     ("updates", Some(updates(*update_policy).to_owned())),
                     ("used by", uses.as_ref().map(used_by)),
+                    ("calls", calls.as_deref().map(called)),
+                    ("config", calls.as_deref().map(|calls| has_schema(calls.configuration_schema).to_owned())),
+                    ("renders", calls.as_deref().and_then(rendered)),
                     ("suspended", suspend.then(|| "its component stays, and no release is updated".to_owned())),
                 ]
             }

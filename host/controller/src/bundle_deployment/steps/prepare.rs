@@ -279,6 +279,14 @@ async fn describe(
     }
 }
 
+/// Why the newest component of a class has no update for a BundleDeployment.
+enum NoUpdate {
+    /// It did not render the bundle.
+    Failed(String),
+    /// It is not called for a while.
+    Quarantined(String),
+}
+
 /// The releases of one description, and warnings for its author.
 struct Releases {
     made: Option<Made>,
@@ -333,8 +341,12 @@ impl Inputs<'_> {
         } else {
             match Box::pin(self.update(class, newest, config)).await {
                 Ok(update) => Some(update),
-                Err(message) => {
+                Err(NoUpdate::Failed(message)) => {
                     warnings.push(updates::failed(newest, held, &message));
+                    None
+                }
+                Err(NoUpdate::Quarantined(message)) => {
+                    warnings.push(updates::quarantined(newest, held, &message));
                     None
                 }
             }
@@ -380,22 +392,23 @@ impl Inputs<'_> {
     }
 
     /// What the newest component of a class makes of the bundle. A component that failed a moment ago is not asked again.
-    async fn update(&self, class: &Class, newest: &ProvisionerInUse, config: &Config) -> Result<Update, String> {
+    async fn update(&self, class: &Class, newest: &ProvisionerInUse, config: &Config) -> Result<Update, NoUpdate> {
         let (name, failed) = (self.deployment.name_any(), &self.preparer.memory.failed_updates);
         let requested = revisions::requested(self.deployment);
         let inputs = (&requested, &self.facts.content_digest, &newest.digest, config.digest());
         let inputs = Digest::of_json(&inputs);
         if let Some(message) = failed.get(&name, &inputs) {
-            return Err(message);
+            return Err(NoUpdate::Failed(message));
         }
         match self.render(class, newest.clone(), config).await {
             Ok((_, update)) => {
                 failed.rendered(&name);
                 Ok(update)
             }
+            Err(PrepareError::Render(RenderError::Quarantined(error))) => Err(NoUpdate::Quarantined(error.to_string())),
             Err(error) => {
                 failed.note(&name, (inputs, &newest.digest), error.to_string());
-                Err(error.to_string())
+                Err(NoUpdate::Failed(error.to_string()))
             }
         }
     }

@@ -4,11 +4,11 @@
 //! release is cached until one of these changes, also across restarts, and a reconcile that changes nothing calls no plugin. Changes of
 //! facts about the cluster that the provisioner did not request do not call it either.
 
-use std::{sync::Arc, time::Instant};
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use chandler_content::Tree;
 use chandler_core::{Content as _, Digest, Release, Request, Target};
-use chandler_decisions::config::Config;
+use chandler_decisions::{config::Config, quarantine::Call};
 use chandler_engine::{CallError, Limits, Provisioned, Usage};
 use chandler_monitoring::{CallOutcome, CallUsage, Step};
 use chandler_releases::Made;
@@ -16,7 +16,7 @@ use chandler_turns::Requester;
 use serde_json::{Map, Value};
 
 use super::super::handles::RenderHandles;
-use crate::provisioner_class::Class;
+use crate::provisioner_class::{Class, Pass, Quarantined};
 
 /// The name of the cache of releases in metrics.
 pub(crate) const RELEASES: &str = "releases";
@@ -44,8 +44,14 @@ pub(crate) struct Rendered {
 
 /// The provisioner returned no release.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub(crate) struct RenderError(#[from] pub(crate) CallError);
+pub(crate) enum RenderError {
+    /// The call failed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// The component is quarantined, and was not called.
+    #[error(transparent)]
+    Quarantined(#[from] Quarantined),
+}
 
 /// Renders a release, or takes it from the cache.
 #[tracing::instrument(target = "chandler::trace", name = "release", skip_all)]
@@ -60,7 +66,13 @@ pub(in super::super) async fn render(
     let started = Instant::now();
     let cached = handles.releases.get_for(&inputs, &request.target).await;
     handles.metrics.looked_up(RELEASES, cached.is_some());
+    let call = Call { deployment: name, requester: requester.namespace(), inputs: &inputs };
+    // Built-in components are updated with the controller, so that no author could end a quarantine.
+    let is_third_party = class.artifact.is_some();
     if let Some((made, release)) = cached {
+        if is_third_party {
+            wake(handles, handles.calls.rendered(class.provisioner.digest(), call));
+        }
         handles.metrics.stepped(Step::Render, started.elapsed());
         handles.in_use.note(name, &made);
         handles.refused.forget(name);
@@ -69,6 +81,8 @@ pub(in super::super) async fn render(
     // A provisioner may log a value of a Secret.
     let log_bytes = if config.is_secret() { 0 } else { class.limits.log_bytes };
     let limits = Limits { log_bytes, ..class.limits.clone() };
+    let pass =
+        if is_third_party { Some(handles.calls.admit(class_name, class.provisioner.digest(), call)?) } else { None };
     let started = Instant::now();
     let Provisioned { result, asked, usage, .. } =
         class.provisioner.on_behalf_of(requester).provision_and_record(&request, Arc::new(tree), &limits).await;
@@ -77,13 +91,16 @@ pub(in super::super) async fn render(
         Err(error) => CallOutcome::Failed(error.reason().as_str()),
     };
     let Usage { memory, read, returned, .. } = usage;
+    let quarantined = pass.map_or(Ok(()), |pass| note(handles, pass, class_name, &result, usage));
     handles.metrics.called(class_name, outcome, started.elapsed(), CallUsage { memory, read, returned });
     handles.metrics.stepped(Step::Render, started.elapsed());
     let release = match result {
         Ok(release) => Arc::new(release),
         Err(error) => {
             handles.refused.note(name, asked, &request.target);
-            return Err(RenderError(error));
+            // A call that was to find out whether the component works says nothing about this bundle.
+            quarantined?;
+            return Err(RenderError::Call(error));
         }
     };
     handles.refused.forget(name);
@@ -96,6 +113,42 @@ pub(in super::super) async fn render(
     let made = handles.releases.insert_for(&inputs, &request.target, &asked, Arc::clone(&release)).await;
     handles.in_use.note(name, &made);
     Ok(Rendered { made, release })
+}
+
+/// Notes what a call showed about its component. An error if the component is quarantined, and the call did not end that.
+fn note(
+    handles: &RenderHandles<'_>,
+    pass: Pass<'_>,
+    class_name: &str,
+    result: &Result<Release, CallError>,
+    usage: Usage,
+) -> Result<(), Quarantined> {
+    match result {
+        Ok(release) => {
+            wake(handles, pass.rendered(release.objects(), usage.time, usage.has_schema));
+            Ok(())
+        }
+        Err(
+            CallError::Timeout { .. }
+            | CallError::OutOfMemory { .. }
+            | CallError::Trapped(_)
+            | CallError::LimitExceeded(_),
+        ) => pass.failed(class_name, usage.time),
+        // The machine or the host is the cause.
+        Err(CallError::Starved { .. } | CallError::Internal(_)) => Ok(()),
+        Err(_) => {
+            pass.refused(usage.time);
+            Ok(())
+        }
+    }
+}
+
+/// Makes BundleDeployments render again that waited for a component.
+fn wake(handles: &RenderHandles<'_>, waiting: BTreeSet<String>) {
+    for name in waiting {
+        handles.memory.try_again(&name);
+        handles.deployments.wake(&name);
+    }
 }
 
 /// The target of the objects of a BundleDeployment: its cluster as it was last polled.
