@@ -15,7 +15,6 @@ use std::{
     net::IpAddr,
     os::unix::fs::{PermissionsExt as _, chown},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -44,7 +43,7 @@ pub(crate) fn installer(run: &Run) -> DefaultAccount {
 const NAME: &str = "kubernetes.default.svc";
 
 /// How often a container that ended by itself is started again. A kubelet never stops doing that.
-const RESTARTS: u32 = 20;
+const RESTARTS: u32 = 60;
 
 /// The user agent of a controller that [`World::start_controller_as`](crate::World::start_controller_as) starts with this one.
 pub fn agent(in_process: &'static str) -> &'static str {
@@ -182,8 +181,6 @@ pub(crate) async fn run(launch: Launch, mut stop: oneshot::Receiver<()>) {
             }
         }
         drop(container);
-        // For new permissions, which an API server notices a moment later.
-        tokio::time::sleep(Duration::from_millis(500)).await;
     }
     panic!("the container ended {RESTARTS} times: {}", node.log());
 }

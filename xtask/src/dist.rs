@@ -13,6 +13,7 @@ mod join;
 mod json;
 mod krew;
 mod materials;
+mod precompiled;
 mod provenance;
 mod release;
 #[cfg(test)]

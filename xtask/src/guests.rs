@@ -54,6 +54,12 @@ pub(crate) fn built_in_packages() -> anyhow::Result<Vec<String>> {
     Ok(built_in()?.into_iter().map(|guest| guest.package).collect())
 }
 
+/// The components of these provisioners, after [`build_built_in`].
+pub(crate) fn built_in_components() -> anyhow::Result<Vec<PathBuf>> {
+    let plugins = command::target_directory().join("plugins");
+    Ok(built_in()?.into_iter().map(|guest| plugins.join(guest.component)).collect())
+}
+
 /// What only tests run.
 const TESTED: [(&str, &str); 2] = [("chandler-guest-hostile", "test/hostile.wasm"), ("lamps", "test/lamps.wasm")];
 

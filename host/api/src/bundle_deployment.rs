@@ -222,8 +222,8 @@ pub struct BundleDeploymentStatus {
     /// The last value of the annotation reconcile.chandler.dev/requestedAt that the controller handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
-    /// Permissions that the release needs and spec.serviceAccount lacks. `chandler rbac` prints them as roles. A very long list
-    /// is truncated.
+    /// Permissions that the release needs and spec.serviceAccount lacks, or the user of spec.kubeConfig in its cluster. `chandler rbac`
+    /// prints them as roles for an account. A very long list is truncated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_permissions: Vec<MissingPermissions>,
 }

@@ -1,10 +1,10 @@
-//! Permissions that the ServiceAccount of a BundleDeployment lacks.
+//! Permissions that the ServiceAccount of a BundleDeployment lacks, or the user of its kubeconfig.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Permissions that a ServiceAccount lacks in a namespace, or in the cluster.
+/// Permissions that a ServiceAccount, or the user of a kubeconfig, lacks in a namespace, or in the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissingPermissions {
     /// The namespace. Absent for the whole cluster.

@@ -118,7 +118,7 @@ pub(crate) mod tests {
         let required = requirements(&items, &[], &[], None, &ExistingRoles::default());
         PermissionsMissing {
             owner: "x".into(),
-            account: Account { namespace: "n".into(), name: "a".into() },
+            account: Some(Account { namespace: "n".into(), name: "a".into() }),
             missing: chandler_permissions::missing(&required, &Held::default(), Escalation::Hold),
             not_yet: ["n1".to_owned()].into(),
         }

@@ -355,7 +355,7 @@ mod tests {
                 RolloutError::NamespacesNotFound(vec!["n".into()]),
                 RolloutError::PermissionsMissing(Box::new(PermissionsMissing {
                     owner: "a".into(),
-                    account: account.clone(),
+                    account: Some(account.clone()),
                     missing: chandler_permissions::Missing::default(),
                     not_yet: std::collections::BTreeSet::default(),
                 })),

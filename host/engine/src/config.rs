@@ -11,7 +11,17 @@ const REVISION: &str = "1";
 /// Stack bytes that a host call may use in addition to the guest's.
 const HOST_STACK_BYTES: usize = 1 << 20;
 
+/// The engine of this machine.
 pub(crate) fn engine(stack_bytes: usize) -> wasmtime::Result<Engine> {
+    Engine::new(&config(stack_bytes))
+}
+
+/// An engine that compiles for a target and runs nothing. A named target has only the features that all its processors have.
+pub(crate) fn engine_for(stack_bytes: usize, target: &str) -> wasmtime::Result<Engine> {
+    Engine::new(config(stack_bytes).target(target)?)
+}
+
+fn config(stack_bytes: usize) -> Config {
     let mut config = Config::new();
     config
         .strategy(Strategy::Cranelift)
@@ -36,7 +46,7 @@ pub(crate) fn engine(stack_bytes: usize) -> wasmtime::Result<Engine> {
         .memory_init_cow(true)
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .generate_address_map(true);
-    Engine::new(&config)
+    config
 }
 
 /// Identifies compatible code: the version of wasmtime, its configuration, the target and [`REVISION`].

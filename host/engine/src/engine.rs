@@ -17,8 +17,9 @@ use wasmtime::component::{Component, HasSelf, Linker};
 
 use crate::{
     CompileError, CompileLimits, Compiler, EngineError, EngineOptions, LoadError, MissingImport, Provisioner,
-    code::{Code, CodeCache, Lookup, Quarantine},
-    compile, config,
+    code::{CodeCache, EMBEDDED, Embedded, Lookup, Quarantine},
+    compile::{Attempt, Attempts},
+    config,
     contract::bindings::{Plugin, PluginPre},
     facts::{self, Outline},
     host::State,
@@ -50,7 +51,9 @@ struct Inner {
     loads: KeyedLocks<Digest>,
     /// One compiler of each lane runs at a time, since it may use all the memory of its limit.
     compilers: Lanes,
-    compiled: AtomicU64,
+    attempts: Attempts,
+    /// The code that this program contains.
+    embedded: &'static [Embedded],
     hits: AtomicU64,
     rejected: AtomicU64,
 }
@@ -58,9 +61,9 @@ struct Inner {
 /// The queues of compilations. A component that compiles for minutes delays only those that do, too.
 struct Lanes {
     /// First attempts, with low limits.
-    quick: Semaphore,
+    quick: Arc<Semaphore>,
     /// What a first attempt could not compile, and large components.
-    slow: Semaphore,
+    slow: Arc<Semaphore>,
 }
 
 /// Counters of an engine; they only grow.
@@ -77,6 +80,11 @@ pub struct EngineStatistics {
 impl Engine {
     /// Creates an engine with its threads, its clock and its code cache.
     pub fn new(options: EngineOptions) -> Result<Self, EngineError> {
+        Self::with_embedded(options, EMBEDDED)
+    }
+
+    /// Like [`new`](Self::new), with this code in place of what the program contains.
+    pub(crate) fn with_embedded(options: EngineOptions, embedded: &'static [Embedded]) -> Result<Self, EngineError> {
         let wasmtime = |error: wasmtime::Error| EngineError::Wasmtime(error.to_string());
         let wasm = config::engine(options.stack_bytes).map_err(wasmtime)?;
         let linker = linker(&wasm).map_err(wasmtime)?;
@@ -99,8 +107,9 @@ impl Engine {
             ticker: Arc::new(ticker),
             loaded: Mutex::default(),
             loads: KeyedLocks::default(),
-            compilers: Lanes { quick: Semaphore::new(1), slow: Semaphore::new(1) },
-            compiled: AtomicU64::new(0),
+            compilers: Lanes { quick: Arc::new(Semaphore::new(1)), slow: Arc::new(Semaphore::new(1)) },
+            attempts: Attempts::default(),
+            embedded,
             hits: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
         };
@@ -125,7 +134,7 @@ impl Engine {
     /// The counters of this engine.
     pub fn statistics(&self) -> EngineStatistics {
         EngineStatistics {
-            compiled: self.inner.compiled.load(Ordering::Relaxed),
+            compiled: self.inner.attempts.compiled(),
             cache_hits: self.inner.hits.load(Ordering::Relaxed),
             cache_rejects: self.inner.rejected.load(Ordering::Relaxed),
         }
@@ -170,8 +179,13 @@ impl Inner {
         self.loaded.lock()
     }
 
-    /// The component, from the cache or the compiler.
+    /// The component, from this program, the cache or the compiler.
     async fn component(&self, digest: &Digest, wasm: &[u8]) -> Result<Component, LoadError> {
+        if let Some(component) = self.embedded(digest).await? {
+            return Ok(component);
+        }
+        // One that its caller does not wait for.
+        self.attempts.ended(digest).await;
         if let Some(component) = self.cached(digest).await? {
             self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(component);
@@ -180,49 +194,62 @@ impl Inner {
             return Err(CompileError::Quarantined(problem).into());
         }
         let span = tracing::debug_span!("compile", digest = %digest.short(), bytes = wasm.len());
-        let code = match tracing::Instrument::instrument(self.compile(wasm), span).await {
-            Ok(code) => Code::compiled(code),
-            Err(error) if error.needs_quarantine() => {
-                return Err(self.quarantine_component(digest, &error).await.into());
+        match tracing::Instrument::instrument(self.compile(digest, wasm), span).await {
+            Err(LoadError::Compile(error)) if error.needs_quarantine() => {
+                Err(self.quarantine_component(digest, &error).await.into())
             }
-            Err(error) => return Err(error.into()),
-        };
-        self.compiled.fetch_add(1, Ordering::Relaxed);
-        let (engine, cache, key) = (self.wasm.clone(), self.cache.clone(), digest.clone());
-        let load = move || {
-            let component = code.load(&engine)?;
-            if let Some(cache) = cache
-                && let Err(error) = cache.store(&key, &code)
-            {
-                tracing::warn!(digest = %key.short(), %error, "failed to write compiled code to the cache");
-            }
-            Ok(component)
-        };
-        match self.threads.run_blocking(load).await {
-            Ok(Ok(component)) => Ok(component),
-            Ok(Err(error)) => Err(internal(error)),
-            Err(error) => Err(LoadError::Internal(error.to_string())),
+            result => result,
         }
     }
 
     /// Compiles a component: a small one in a quick attempt first.
-    async fn compile(&self, wasm: &[u8]) -> Result<Vec<u8>, CompileError> {
+    async fn compile(&self, digest: &Digest, wasm: &[u8]) -> Result<Component, LoadError> {
         let EngineOptions { compiler, compile_limits, .. } = &self.options;
-        let compile = async |lane: &Semaphore, limits: &CompileLimits| {
-            let _turn = lane.acquire().await.map_err(|error| CompileError::Unavailable(error.to_string()))?;
-            compile::compile(compiler, limits, &self.threads, &self.wasm, wasm).await
+        let compile = async |lane: &Arc<Semaphore>, limits: &CompileLimits, next: Option<&CompileLimits>| {
+            let unavailable = |error: String| LoadError::from(CompileError::Unavailable(error));
+            let turn = Arc::clone(lane).acquire_owned().await.map_err(|error| unavailable(error.to_string()))?;
+            let attempt = self.attempts.begin(Attempt {
+                component: digest.clone(),
+                wasm: wasm.to_vec(),
+                compiler: compiler.clone(),
+                limits: limits.clone(),
+                next: next.cloned(),
+                engine: self.wasm.clone(),
+                cache: self.cache.clone(),
+                turn,
+            });
+            let ended = self.threads.run_to_end(tracing::Instrument::in_current_span(attempt)).await;
+            ended.unwrap_or_else(|error| Err(unavailable(error.to_string())))
         };
         // In this process there are no limits, so that an attempt would not end.
         let quick = compile_limits.quick(wasm.len()).filter(|_| *compiler != Compiler::InProcess);
-        if let Some(limits) = quick {
-            match compile(&self.compilers.quick, &limits).await {
-                Err(error) if error.is_below(&limits, compile_limits) => {
+        if let Some(limits) = quick.filter(|_| !self.attempts.has_outgrown(digest)) {
+            match compile(&self.compilers.quick, &limits, Some(compile_limits)).await {
+                Err(LoadError::Compile(error)) if error.is_below(&limits, compile_limits) => {
                     tracing::debug!(%error, "a component is compiled again with higher limits");
                 }
                 result => return result,
             }
         }
-        compile(&self.compilers.slow, compile_limits).await
+        compile(&self.compilers.slow, compile_limits, None).await
+    }
+
+    /// The component from the code that this program contains.
+    async fn embedded(&self, digest: &Digest) -> Result<Option<Component>, LoadError> {
+        let Some(embedded) = Embedded::find(self.embedded, digest) else { return Ok(None) };
+        let (engine, key) = (self.wasm.clone(), digest.clone());
+        let load = move || match embedded.code().map_err(|error| error.to_string()) {
+            Ok(code) => code.load(&engine).map_err(|error| format!("{error:#}")),
+            Err(error) => Err(error),
+        };
+        match self.threads.run_blocking(load).await {
+            Ok(Ok(component)) => Ok(Some(component)),
+            Ok(Err(why)) => {
+                tracing::warn!(digest = %key.short(), why, "the compiled code in this program does not run here; compiling");
+                Ok(None)
+            }
+            Err(error) => Err(LoadError::Internal(error.to_string())),
+        }
     }
 
     /// Why the component is quarantined, if it is.
@@ -260,11 +287,6 @@ impl Inner {
             Err(error) => Err(LoadError::Internal(error.to_string())),
         }
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "passed to map_err")]
-fn internal(error: wasmtime::Error) -> LoadError {
-    LoadError::Internal(format!("failed to load compiled code: {error:#}"))
 }
 
 fn refuse(missing: Vec<MissingImport>) -> Result<(), LoadError> {

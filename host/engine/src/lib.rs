@@ -43,7 +43,7 @@ mod ticker;
 
 pub use call::Usage;
 pub use call_log::{CallLog, Level, LogLine};
-pub use compile::compile_child_main;
+pub use compile::{compile_child_main, precompile_main};
 pub use contract::TRACKS as CONTRACT_VERSIONS;
 pub use engine::{Engine, EngineStatistics};
 pub use error::{

@@ -67,6 +67,14 @@ impl Threads {
         task.await
     }
 
+    /// Runs a task to its end, even if the returned future is dropped.
+    pub(crate) async fn run_to_end<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, JoinError> {
+        self.handle.spawn(task).await
+    }
+
     /// Runs blocking work.
     pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,

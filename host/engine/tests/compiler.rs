@@ -157,6 +157,44 @@ async fn a_component_with_which_the_compiler_hangs_delays_no_other_one() {
     hangs.abort();
 }
 
+/// A compiler that notes that it began, and waits for a file with the name of its limit. With the limits of a quick attempt, it then exceeds its CPU time.
+const WAITING: &str = r#"
+cat > "$2/$$"; echo "$4" >> "$2/attempts"
+until [ -e "$2/go$4" ]; do sleep 0.01; done
+if [ "$4" -le 10 ]; then kill -XCPU $$; fi
+exec "$1" "$3" "$4" < "$2/$$"
+"#;
+
+/// A start of the controller waits for some seconds only, and a reconcile may be cancelled.
+#[tokio::test]
+async fn a_compilation_is_not_lost_when_its_caller_stops_waiting() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().to_str().unwrap().to_owned();
+    let arguments = ["-c", WAITING, "sh", env!("CARGO_BIN_EXE_chandler-compile"), &place];
+    let compiler = Compiler::Child { program: "/bin/sh".into(), arguments: arguments.map(Into::into).to_vec() };
+    let cache = directory.path().join("cache");
+    let engine = engine(&cache, compiler, CompileLimits::default());
+    let attempts = || fs::read_to_string(directory.path().join("attempts")).unwrap_or_default();
+    let wasm = idle();
+    let begin_and_leave = async |begun: &str| {
+        let mut load = std::pin::pin!(engine.load(&wasm));
+        while attempts() != begun {
+            assert!(tokio::time::timeout(Duration::from_millis(10), &mut load).await.is_err(), "the compiler waits");
+        }
+    };
+    let go = |limit: &str| fs::write(directory.path().join(format!("go{limit}")), "").unwrap();
+    begin_and_leave("10\n").await;
+    go("10");
+    // The quick attempt is not made again.
+    begin_and_leave("10\n240\n").await;
+    go("240");
+    detects_nothing(&engine, &wasm).await;
+    assert_eq!(attempts(), "10\n240\n", "each attempt is made once");
+    assert_eq!(engine.statistics().compiled, 1);
+    let absent = Compiler::Child { program: "/nonexistent/compiler".into(), arguments: Vec::new() };
+    detects_nothing(&self::engine(&cache, absent, CompileLimits::default()), &wasm).await;
+}
+
 #[tokio::test]
 async fn missing_and_crashing_compilers_are_reported() {
     let run =

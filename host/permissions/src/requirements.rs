@@ -62,6 +62,8 @@ pub enum Why {
     Counting(ObjectKey),
     /// An earlier release may have had objects of this kind, which this release does not have.
     Pruning(String),
+    /// The controller checks that this namespace exists, with the permissions of a kubeconfig.
+    Namespace(String),
     /// The role or binding grants this permission, and its writer must hold what it grants.
     Grants(ObjectKey),
     /// The ClusterRole aggregates others; its writer must hold all permissions.
@@ -92,6 +94,7 @@ impl fmt::Display for Why {
                 write!(f, "to check for custom resources before {object} is deleted")
             }
             Self::Pruning(kind) => write!(f, "to find {kind} that are no longer in the release"),
+            Self::Namespace(name) => write!(f, "to check that namespace {name} exists"),
             Self::Grants(object) => write!(f, "{object} grants it"),
             Self::Delegates { object, what } => write!(f, "{object} {what}"),
             Self::Aggregates(object) => write!(f, "{object} aggregates other ClusterRoles"),
@@ -222,6 +225,25 @@ impl Requirements {
     /// Whether an object makes Chandler act for its writer, so that permissions are needed that no API server checks.
     pub fn delegates(&self) -> bool {
         self.requests.iter().any(|need| matches!(need.why, Why::Delegates { .. }))
+    }
+
+    /// Removes the permissions to watch objects.
+    #[must_use]
+    pub fn without_watches(mut self) -> Self {
+        self.requests.retain(|need| need.rule.verbs != ["watch"]);
+        self
+    }
+
+    /// Adds the permissions to check that these namespaces exist.
+    #[must_use]
+    pub fn with_namespaces(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.requests.extend(names.into_iter().map(|name| Need {
+            // A Role in the namespace grants it, too.
+            scope: Scope::Namespace(name.clone()),
+            rule: one("get", "", "namespaces", Some(&name)),
+            why: Why::Namespace(name),
+        }));
+        self
     }
 
     /// Removes the permissions for checking for custom resources before CRDs are deleted.

@@ -163,14 +163,17 @@ impl Rollout {
         }
     }
 
-    /// The access review for the owner's ServiceAccount, or `None` if the owner names no account.
+    /// The access review for the owner's ServiceAccount, or for the user of the kubeconfig; `None` if the controller uses its own rights.
     fn access_review<'a>(&'a self, actor: &'a Cluster, owner: &'a Owner) -> Option<AccessReview<'a>> {
-        let account = owner.account.as_ref()?;
+        let account = owner.account.as_ref();
+        if account.is_none() && !owner.elsewhere {
+            return None;
+        }
         let Self { cluster, discovery, recent, installation, .. } = self;
         Some(AccessReview { own: cluster, actor, discovery, recent, owner, account, installation })
     }
 
-    /// Replaces a `Forbidden` error of a ServiceAccount by an error that lists every permission that the account lacks.
+    /// Replaces a `Forbidden` error of a ServiceAccount, or of the user of a kubeconfig, by an error that lists every missing permission.
     async fn with_missing_permissions<T>(
         &self,
         result: Result<T, RolloutError>,
@@ -193,7 +196,7 @@ impl Rollout {
                 let parent = self.parent_or_null(owner).await?;
                 let work = Work { parent: &parent, desired: &desired, unwanted: &DeletionPlan::default() };
                 Box::pin(access_review.check(work)).await?;
-                // The account lacks no permission. Something else forbids the request, such as a quota.
+                // No permission is missing. Something else forbids the request, such as a quota.
                 Err(error)
             }
             (result, _) => result,

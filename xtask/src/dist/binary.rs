@@ -14,7 +14,7 @@ use object::{
     read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _},
 };
 
-use super::{CLUSTER, cross::Compiler};
+use super::{CLUSTER, cross::Compiler, precompiled};
 use crate::{
     command::{self, Rustc},
     guests,
@@ -48,6 +48,7 @@ pub(super) fn build(target: &Target, host: &str, directory: &Path) -> anyhow::Re
         compiler.check(target)?;
     }
     guests::build_built_in()?;
+    let precompiled = precompiled::build(target, host, directory)?;
     let remap = Remap::of_machine()?;
     let mut flags = remap.arguments();
     // The C library becomes part of the binary. glibc 2.34 and later contain name resolution with files and DNS, so nothing is loaded later.
@@ -57,7 +58,7 @@ pub(super) fn build(target: &Target, host: &str, directory: &Path) -> anyhow::Re
     // here. The variable replaces RUSTFLAGS, whose flags would make another binary on every machine.
     build.args(CLUSTER).args(["--target", &target.triple]).arg("--target-dir").arg(directory);
     build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")).env_remove("RUSTC_WORKSPACE_WRAPPER");
-    build.env("CARGO_INCREMENTAL", "0");
+    build.env("CARGO_INCREMENTAL", "0").env(precompiled::DIRECTORY, precompiled);
     if let Some(Compiler { variable, program }) = &compiler {
         build.env(variable, program);
     }

@@ -124,6 +124,15 @@ fn unchecked(deployment: &BundleDeployment) -> Option<Unchecked> {
     }
 }
 
+/// Whether the missing permissions in the status are about the user of a kubeconfig: the controller reports an account that lacks some as
+/// `PermissionsMissing`.
+fn is_about_kubeconfig(deployment: &BundleDeployment) -> bool {
+    let Some(status) = deployment.status.as_ref().filter(|_| deployment.spec.kube_config.is_some()) else {
+        return false;
+    };
+    !status.missing_permissions.is_empty() && status.conditions.iter().any(|condition| condition.reason == "Forbidden")
+}
+
 impl Rbac {
     /// Prints the permissions.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
@@ -179,6 +188,14 @@ impl Rbac {
             .hint(format!("run `chandler rbac {name} --all -o text`")));
         }
         Self::about(deployment, account)?;
+        if is_about_kubeconfig(deployment) {
+            return Err(CommandError::failed(format!(
+                "the permissions that {name} lacks are missing in the cluster of its kubeconfig, for the user of the kubeconfig"
+            ))
+            .hint(format!(
+                "grant that user the rules in status.missingPermissions there: `kubectl get bundledeployment {name} -o yaml`"
+            )));
+        }
         let mut rules_by_namespace: BTreeMap<Option<String>, Vec<PolicyRule>> = status
             .missing_permissions
             .into_iter()
@@ -395,6 +412,26 @@ mod tests {
             assert_eq!(listed, ["events", "pods", "persistentvolumeclaims", "replicasets", "jobs"]);
             assert!(rules.iter().all(|rule| rule.verbs == ["list"] || rule.verbs == ["get"]));
         }
+    }
+
+    #[test]
+    fn permissions_that_are_missing_in_another_cluster_are_not_about_the_account() {
+        let is_about = |reason: &str, kubeconfig: Option<&str>, rules: usize| {
+            let conditions = json!([{"type": "Ready", "status": "False", "reason": reason, "message": "",
+                                     "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+            let missing = vec![json!({"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]}); rules];
+            let deployment = json!({
+                "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "harbour"},
+                "spec": {"installNamespace": "n", "source": {"type": "image"},
+                         "kubeConfig": kubeconfig.map(|name| json!({"secretRef": {"name": name}}))},
+                "status": {"conditions": conditions, "missingPermissions": missing},
+            });
+            is_about_kubeconfig(&serde_json::from_value(deployment).unwrap())
+        };
+        assert!(is_about("Forbidden", Some("eu"), 1));
+        assert!(!is_about("PermissionsMissing", Some("eu"), 1), "the account may not read the kubeconfig");
+        assert!(!is_about("Forbidden", Some("eu"), 0), "nothing is known to be missing");
+        assert!(!is_about("Forbidden", None, 1));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Loads the classes before the first reconcile.
 //!
-//! The built-in ones load meanwhile: compiling them takes seconds with an empty cache, and a BundleDeployment that needs one waits for it in the
-//! background. A replica is ready sooner, and maintains what is installed.
+//! The built-in ones load meanwhile: without code for them in the program, compiling them takes seconds with an empty cache, and a
+//! BundleDeployment that needs one waits for it in the background. A replica is ready sooner, and maintains what is installed.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use kube::{Api, ResourceExt as _};
 
 use super::reconciler::{Guarded, ProvisionerClasses};
 
-/// How long the start waits for components that are not in the cache.
+/// How long the start waits for components that are not in the cache. The engine finishes a compilation that began, and the first reconcile of
+/// the class waits for it.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 impl ProvisionerClasses {

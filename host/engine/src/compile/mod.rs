@@ -1,28 +1,29 @@
 //! Compilation in this process, or in a child process with limits of its own.
 
+mod attempts;
 mod child;
 mod parent;
+mod portable;
 
+pub(crate) use attempts::{Attempt, Attempts};
 pub use child::compile_child_main;
+#[cfg(test)]
+pub(crate) use portable::precompile;
+pub use portable::precompile_main;
 
-use crate::{CompileError, CompileLimits, Compiler, threads::Threads};
+use crate::{CompileError, CompileLimits, Compiler};
 
-/// Compiles a component to code for `Component::deserialize`.
-pub(crate) async fn compile(
-    compiler: &Compiler,
-    limits: &CompileLimits,
-    threads: &Threads,
-    engine: &wasmtime::Engine,
-    wasm: &[u8],
+/// Compiles a component to code for `Component::deserialize`, within the runtime of the guests.
+async fn compile(
+    compiler: Compiler,
+    limits: CompileLimits,
+    engine: wasmtime::Engine,
+    wasm: Vec<u8>,
 ) -> Result<Vec<u8>, CompileError> {
     match compiler {
-        Compiler::Child { program, arguments } => {
-            let run = parent::run(program.clone(), arguments.clone(), limits.clone(), wasm.to_vec());
-            threads.run(run).await.unwrap_or_else(|error| Err(CompileError::Unavailable(error.to_string())))
-        }
+        Compiler::Child { program, arguments } => parent::run(program, arguments, limits, wasm).await,
         Compiler::InProcess => {
-            let (engine, wasm) = (engine.clone(), wasm.to_vec());
-            let result = threads.run_blocking(move || engine.precompile_component(&wasm)).await;
+            let result = tokio::task::spawn_blocking(move || engine.precompile_component(&wasm)).await;
             match result {
                 Ok(code) => code.map_err(|error| CompileError::Refused(describe(&error))),
                 Err(_) => Err(CompileError::Crashed("a panic".into())),

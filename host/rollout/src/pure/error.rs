@@ -47,7 +47,7 @@ pub enum RolloutError {
         /// The annotation that grants it.
         wanted: String,
     },
-    /// The ServiceAccount lacks permissions.
+    /// The ServiceAccount, or the user of the kubeconfig, lacks permissions.
     #[error(transparent)]
     PermissionsMissing(Box<PermissionsMissing>),
     /// Objects that belong to the installation of Chandler itself.
@@ -119,6 +119,8 @@ impl RolloutError {
             Self::NamespacesNotFound(_) => Reason::InstallNamespaceNotFound,
             Self::ServiceAccountNotFound(_) => Reason::ServiceAccountNotFound,
             Self::ServiceAccountNotGranted { .. } => Reason::ServiceAccountNotGranted,
+            // `chandler rbac` prints roles for ServiceAccounts only.
+            Self::PermissionsMissing(missing) if missing.account.is_none() => Reason::Forbidden,
             Self::PermissionsMissing(_) => Reason::PermissionsMissing,
             Self::Reserved(_) | Self::ReservedElsewhere(_) => Reason::ReservedObjects,
             Self::Duplicate { .. } | Self::Probe(_) => Reason::InvalidOutput,
@@ -220,22 +222,39 @@ impl From<CheckError> for RolloutError {
     }
 }
 
-/// A ServiceAccount that lacks permissions.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error(
-    "the ServiceAccount {account} lacks permissions: {}; `chandler rbac {owner}` prints roles that \
-     grant them", .missing.summary()
-)]
+/// A ServiceAccount, or the user of a kubeconfig, that lacks permissions.
+#[derive(Clone, Debug, PartialEq)]
 pub struct PermissionsMissing {
     /// The name of the owner.
     pub owner: String,
-    /// The ServiceAccount.
-    pub account: Account,
+    /// The ServiceAccount; `None` for the user of a kubeconfig.
+    pub account: Option<Account>,
     /// The missing permissions.
     pub missing: Missing,
     /// The namespaces that the release will create, which can hold no Role yet.
     pub not_yet: BTreeSet<String>,
 }
+
+impl fmt::Display for PermissionsMissing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { owner, account, missing, .. } = self;
+        match account {
+            Some(account) => write!(
+                f,
+                "the ServiceAccount {account} lacks permissions: {}; `chandler rbac {owner}` prints roles that grant them",
+                missing.summary()
+            ),
+            None => write!(
+                f,
+                "the user of the kubeconfig lacks permissions: {}; grant them in the cluster of the kubeconfig, \
+                 status.missingPermissions lists all rules",
+                missing.summary()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PermissionsMissing {}
 
 /// An object was not compared, because the comparison takes too many steps.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,5 @@
-//! The permissions that the ServiceAccount of an owner lacks, reviewed before the first write and when a request was forbidden.
+//! The permissions that the ServiceAccount of an owner lacks, or the user of a kubeconfig in another cluster, reviewed before the first write
+//! and when a request was forbidden.
 //!
 //! One SelfSubjectRulesReview returns the rules of the account for the whole cluster and, where these do not suffice, one for each
 //! namespace those that apply there. With RBAC they are complete. With an authorizer that cannot list its rules (a webhook) they
@@ -7,6 +8,9 @@
 //!
 //! Reviews are shared by all owners of an account for some seconds. A refusal never rests on a review that was made earlier, so
 //! a permission that was granted counts at once.
+//!
+//! Another cluster may answer no reviews, or wrong ones. So its user lacks only what both kinds of reviews deny, and a review that fails decides
+//! nothing: that cluster authorizes each request.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,18 +42,23 @@ use crate::{
 /// end.
 const REVIEWS: usize = 200;
 
-/// A review of the permissions of a ServiceAccount.
+/// How many texts the rules of the user of a kubeconfig may have in one scope. Comparing a release with them takes this many steps for each of
+/// its permissions.
+const FOREIGN_RULES: usize = 5_000;
+
+/// A review of the permissions of a ServiceAccount, or of the user of a kubeconfig.
 #[derive(Clone, Copy)]
 pub(crate) struct AccessReview<'a> {
     /// The client with the controller's rights.
     pub(crate) own: &'a Cluster,
-    /// The client that impersonates the ServiceAccount.
+    /// The client that impersonates the ServiceAccount, or has the kubeconfig.
     pub(crate) actor: &'a Cluster,
     pub(crate) discovery: &'a Discovery,
     /// The reviews of the last seconds.
     pub(crate) recent: &'a RecentAnswers,
     pub(crate) owner: &'a Owner,
-    pub(crate) account: &'a Account,
+    /// The ServiceAccount; `None` for the user of a kubeconfig.
+    pub(crate) account: Option<&'a Account>,
     /// How Chandler is installed.
     pub(crate) installation: &'a Installation,
 }
@@ -93,15 +102,21 @@ struct HeldRules {
 }
 
 impl AccessReview<'_> {
-    /// Refuses a rollout for which the ServiceAccount lacks permissions.
+    /// Refuses a rollout for which the ServiceAccount, or the user of the kubeconfig, lacks permissions.
     pub(crate) async fn check(self, work: Work<'_>) -> Result<Reviewed, RolloutError> {
-        let Review { missing, needed_for, .. } = self.review_now(work).await?;
+        let Review { missing, needed_for, .. } = match self.review_now(work).await {
+            Err(error) if self.account.is_none() => {
+                tracing::debug!(owner = %self.owner.name, %error, "another cluster does not review the permissions of the kubeconfig");
+                return Ok(Reviewed::No);
+            }
+            reviewed => reviewed?,
+        };
         if missing.is_empty() {
             return Ok(needed_for);
         }
         Err(RolloutError::PermissionsMissing(Box::new(PermissionsMissing {
             owner: self.owner.name.clone(),
-            account: self.account.clone(),
+            account: self.account.cloned(),
             missing,
             not_yet: self.absent_namespaces(work.desired).await?,
         })))
@@ -110,12 +125,12 @@ impl AccessReview<'_> {
     /// Reviews the permissions. If a review of the last seconds lacks any, another one decides.
     async fn review_now(self, work: Work<'_>) -> Result<Review, RolloutError> {
         let mut reviewed = self.review(work).await?;
-        if !reviewed.missing.is_empty() && reviewed.reused {
-            self.recent.forget_reviews(self.account);
+        if let Some(account) = self.account.filter(|_| !reviewed.missing.is_empty() && reviewed.reused) {
+            self.recent.forget_reviews(account);
             reviewed = self.review(work).await?;
         }
-        if !reviewed.missing.is_empty() {
-            self.recent.forget_reviews(self.account);
+        if let Some(account) = self.account.filter(|_| !reviewed.missing.is_empty()) {
+            self.recent.forget_reviews(account);
         }
         Ok(reviewed)
     }
@@ -142,25 +157,41 @@ impl AccessReview<'_> {
             .collect();
         let listed = self.listed(work).await?;
         let existing = self.existing_roles(&items).await?;
-        // Removing objects writes no owner reference.
-        let parent = (!items.is_empty()).then_some(Parent {
+        // Removing objects writes no owner reference, and objects in another cluster have none.
+        let parent = (!items.is_empty() && self.account.is_some()).then_some(Parent {
             group: &self.owner.group,
             plural: &self.owner.plural,
             name: &self.owner.name,
         });
         let required = requirements(&items, &stale, &listed, parent, &existing);
-        let mut required = required.with_delegations(&items, self.installation, self.account);
+        let mut required = match self.account {
+            Some(account) => required.with_delegations(&items, self.installation, account),
+            // The controller reads the namespaces with the kubeconfig, and watches nothing there.
+            None => required.without_watches().with_namespaces(self.namespaces_read(work.desired)),
+        };
         if self.owner.deletion.crds != CrdPolicy::WhileUnused {
             required = required.without_counting();
         }
         let needed_for = if required.delegates() { Reviewed::Delegations } else { Reviewed::Requests };
         let HeldRules { held, incomplete, mut reused } = self.held(&required).await?;
         let mut missing = missing_permissions(&required, &held, Escalation::Hold);
-        if incomplete && !missing.is_empty() {
+        if (incomplete || self.account.is_none()) && !missing.is_empty() {
             let waivers = missing_permissions(&required, &held, Escalation::Allow);
             reused |= self.confirm(&mut missing, &waivers).await?;
         }
+        if self.account.is_none() {
+            // The user may be unable to read the roles, and still hold what they grant.
+            missing.retain(|need| !matches!(need.why, Why::Aggregates(_) | Why::UnknownRole { .. }));
+        }
         Ok(Review { missing, reused, needed_for })
+    }
+
+    /// The namespaces that a rollout in another cluster reads: it creates nothing in one that neither exists nor is in the release.
+    fn namespaces_read(self, desired: &[Desired]) -> BTreeSet<String> {
+        let own: BTreeSet<&str> = namespaces_of(desired).map(|desired| desired.key.name.as_str()).collect();
+        let used = desired.iter().filter_map(|desired| desired.key.namespace.as_deref());
+        let used = used.chain((!desired.is_empty()).then_some(self.owner.install_namespace.as_str()));
+        used.filter(|namespace| !own.contains(namespace)).map(str::to_owned).collect()
     }
 
     /// The places where members are listed.
@@ -181,7 +212,8 @@ impl AccessReview<'_> {
         let about = |error| RolloutError::Request { action: "read the roles that are bound".to_owned(), error };
         let mut existing = ExistingRoles::default();
         if Requirements::aggregates(items) {
-            for role in self.own.list(&role_resource(true), None, "").await.map_err(about)? {
+            let roles = self.readable(self.own.list(&role_resource(true), None, "").await).map_err(about)?;
+            for role in roles.unwrap_or_default() {
                 let name = role.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
                 existing.insert(RoleKey { namespace: None, name }, role);
             }
@@ -195,11 +227,19 @@ impl AccessReview<'_> {
             .boxed()
         });
         for role in all(reads.collect()).await {
-            if let Some((key, role)) = role.map_err(about)? {
+            if let Some((key, role)) = self.readable(role).map_err(about)?.flatten() {
                 existing.insert(key, role);
             }
         }
         Ok(existing)
+    }
+
+    /// What was read; `None` if the user of a kubeconfig may not read it. The controller may read what the check needs in its own cluster.
+    fn readable<T>(self, read: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
+        match read {
+            Err(ApiError::Forbidden(_)) if self.account.is_none() => Ok(None),
+            read => read.map(Some),
+        }
     }
 
     /// The rules of the account where they matter. Rules for the whole cluster apply in every namespace, so the namespaces are
@@ -247,7 +287,11 @@ impl AccessReview<'_> {
             let status = self.actor.review("selfsubjectrulesreviews", &ReviewedRules::request(scope)).await?;
             Ok(Some(Arc::new(ReviewedRules::of_status(&status))))
         };
-        self.recent.rules.get(&(self.account.clone(), scope.clone()), ask).await
+        match self.account {
+            Some(account) => self.recent.rules.get(&(account.clone(), scope.clone()), ask).await,
+            // The cluster is not trusted, so that its answer is neither kept nor compared if it is large.
+            None => Ok(ask.await?.map(|rules| Answer { value: bounded(rules), reused: false })),
+        }
     }
 
     /// Removes the permissions that the API server grants after all. Returns whether reviews of the last seconds were used.
@@ -329,36 +373,57 @@ impl AccessReview<'_> {
 
     async fn allowed(self, query: &AccessQuery) -> Result<Option<Answer<bool>>, ApiError> {
         let attributes = query.attributes();
-        let key = (self.account.clone(), attributes.to_string());
         let ask = async {
             let review = review("SelfSubjectAccessReview", &json!({"resourceAttributes": attributes}));
             let status = self.actor.review("selfsubjectaccessreviews", &review).await?;
             Ok(Some(status.get("allowed").and_then(Value::as_bool).unwrap_or_default()))
         };
-        self.recent.access.get(&key, ask).await
+        match self.account {
+            Some(account) => self.recent.access.get(&(account.clone(), attributes.to_string()), ask).await,
+            None => Ok(ask.await?.map(|value| Answer { value, reused: false })),
+        }
     }
 
     /// Every user may review their own permissions, so a refusal means that the controller may not impersonate the account.
     fn cannot_act(self, error: ApiError) -> RolloutError {
-        RolloutError::Request { action: format!("act as ServiceAccount {}", self.account), error }
+        let action = match self.account {
+            Some(account) => format!("act as ServiceAccount {account}"),
+            None => "review the permissions of the kubeconfig".to_owned(),
+        };
+        RolloutError::Request { action, error }
     }
 
     /// The namespaces of the release that do not exist.
     async fn absent_namespaces(self, desired: &[Desired]) -> Result<BTreeSet<String>, RolloutError> {
-        let namespaces =
-            desired.iter().filter(|desired| desired.key.group.is_empty() && desired.key.kind == "Namespace");
         let mut absent = BTreeSet::new();
-        for desired in namespaces {
+        for desired in namespaces_of(desired) {
             let name = &desired.key.name;
-            let found = self.own.get(&desired.resource, None, name).await;
+            let found = self.readable(self.own.get(&desired.resource, None, name).await);
             let found =
                 found.map_err(|error| RolloutError::Request { action: format!("read namespace {name}"), error })?;
-            if found.is_none() {
+            if found == Some(None) {
                 absent.insert(name.clone());
             }
         }
         Ok(absent)
     }
+}
+
+/// These rules, unless they are so many that access reviews are cheaper.
+fn bounded(rules: Arc<ReviewedRules>) -> Arc<ReviewedRules> {
+    let texts = |rule: &PolicyRule| {
+        let PolicyRule { verbs, api_groups, resources, resource_names, non_resource_urls } = rule;
+        [verbs, api_groups, resources, resource_names, non_resource_urls].map(Vec::len).iter().sum::<usize>()
+    };
+    if rules.rules.iter().map(texts).sum::<usize>() <= FOREIGN_RULES {
+        return rules;
+    }
+    Arc::new(ReviewedRules { rules: Vec::new(), incomplete: true })
+}
+
+/// The namespaces of a release.
+fn namespaces_of(desired: &[Desired]) -> impl Iterator<Item = &Desired> {
+    desired.iter().filter(|desired| desired.key.group.is_empty() && desired.key.kind == "Namespace")
 }
 
 /// Whether a permission is needed because an object makes Chandler act on behalf of the account.

@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use http::HeaderMap;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::Outcome;
 
@@ -20,13 +21,14 @@ pub trait KeySource: Send + Sync {
     fn fetch(&self) -> BoxFuture<'static, Option<Keys>>;
 }
 
-/// The keys of one issuer, which the Receivers with this issuer share. They are fetched when a request needs them, one fetch at a time and not
-/// more often than [`KeyCache`] allows, whatever the requests contain.
+/// The keys of one issuer, which the Receivers with this issuer share. They are fetched when a request needs them, not more often than
+/// [`KeyCache`] allows, whatever the requests contain. All requests that need keys wait for one fetch.
 pub struct IssuerKeys {
     source: Box<dyn KeySource>,
     began: Instant,
     cache: Mutex<KeyCache>,
-    refreshing: tokio::sync::Mutex<()>,
+    /// Closes when the last fetch ends.
+    fetch: Mutex<Option<watch::Receiver<()>>>,
 }
 
 impl fmt::Debug for IssuerKeys {
@@ -39,7 +41,7 @@ impl IssuerKeys {
     /// No keys yet.
     pub fn new(source: impl KeySource + 'static) -> Self {
         let (source, began) = (Box::new(source), Instant::now());
-        Self { source, began, cache: Mutex::default(), refreshing: tokio::sync::Mutex::default() }
+        Self { source, began, cache: Mutex::default(), fetch: Mutex::default() }
     }
 
     fn now(&self) -> Duration {
@@ -52,19 +54,38 @@ impl IssuerKeys {
         keys.map(|keys| keys.verify(token))
     }
 
-    /// Fetches the keys if they are due, after another fetch that is under way.
-    async fn refresh(self: Arc<Self>, is_unknown: bool) {
-        let _one_at_a_time = self.refreshing.lock().await;
+    /// Waits for the fetch that is under way, or for a new one if the keys are due.
+    async fn refresh(self: &Arc<Self>, is_unknown: bool) {
+        if let Some(mut fetch) = self.fetching(is_unknown) {
+            // Nothing is sent: this is an error, once the fetch ends.
+            let _ = fetch.changed().await;
+        }
+    }
+
+    /// The fetch that is under way, or a new one if the keys are due. It runs on a task of its own, since a sender that leaves would otherwise
+    /// use up the attempt of this minute.
+    fn fetching(self: &Arc<Self>, is_unknown: bool) -> Option<watch::Receiver<()>> {
+        let mut fetch = self.fetch.lock();
+        if let Some(running) = fetch.as_ref().filter(|running| running.has_changed().is_ok()) {
+            return Some(running.clone());
+        }
         {
             let (mut cache, now) = (self.cache.lock(), self.now());
             if !cache.is_due(is_unknown, now) {
-                return;
+                return None;
             }
             cache.trying(now);
         }
-        if let Some(keys) = self.source.fetch().await {
-            self.cache.lock().fetched(keys, self.now());
-        }
+        let (end, running) = watch::channel(());
+        *fetch = Some(running.clone());
+        let this = Arc::clone(self);
+        tokio::spawn(async move {
+            if let Some(keys) = this.source.fetch().await {
+                this.cache.lock().fetched(keys, this.now());
+            }
+            drop(end);
+        });
+        Some(running)
     }
 }
 
@@ -88,11 +109,62 @@ impl Identity {
         let is_unknown = matches!(verdict, None | Some(Err(Unproven::UnknownKey)));
         let is_old = || self.keys.cache.lock().is_due(false, self.keys.now());
         if is_unknown || is_old() {
-            // On a task of its own, since a sender that leaves would otherwise use up the attempt of this minute. An error means that the
-            // controller is stopping.
-            let _ = tokio::spawn(Arc::clone(&self.keys).refresh(is_unknown)).await;
+            self.keys.refresh(is_unknown).await;
             verdict = self.keys.verify(&token);
         }
         verdict.ok_or(Outcome::NoKeys)?.map_err(refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::future::{FutureExt as _, join_all};
+    use tokio::{runtime::Handle, sync::Notify};
+
+    use super::*;
+
+    /// An issuer that answers when it is notified.
+    #[derive(Clone, Default)]
+    struct Slow {
+        fetches: Arc<AtomicUsize>,
+        answers: Arc<Notify>,
+    }
+
+    impl KeySource for Slow {
+        fn fetch(&self) -> BoxFuture<'static, Option<Keys>> {
+            self.fetches.fetch_add(1, Ordering::Relaxed);
+            let answers = Arc::clone(&self.answers);
+            Box::pin(async move {
+                answers.notified().await;
+                Some(Keys::default())
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn many_requests_wait_for_one_fetch_that_outlives_them() {
+        let source = Slow::default();
+        let keys = Arc::new(IssuerKeys::new(source.clone()));
+        let waiting = || {
+            Box::pin({
+                let keys = Arc::clone(&keys);
+                async move { keys.refresh(true).await }
+            })
+        };
+        let mut requests: Vec<_> = (0..100).map(|_| waiting()).collect();
+        for request in &mut requests {
+            assert!(request.now_or_never().is_none());
+        }
+        assert_eq!(Handle::current().metrics().num_alive_tasks(), 1, "requests start no tasks");
+        // The first sender leaves.
+        drop(requests.remove(0));
+        source.answers.notify_one();
+        join_all(requests).await;
+        assert_eq!(source.fetches.load(Ordering::Relaxed), 1);
+        assert!(keys.cache.lock().keys(keys.now()).is_some());
+        // Within the minute, nothing is fetched and nothing waits.
+        assert!(waiting().now_or_never().is_some());
     }
 }

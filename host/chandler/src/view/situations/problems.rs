@@ -43,7 +43,7 @@ pub(super) fn permissions_missing() -> Problem {
     let required = requirements(&items, &[], &[], None, &ExistingRoles::default());
     Problem::from(&RolloutError::PermissionsMissing(Box::new(PermissionsMissing {
         owner: "harbour".into(),
-        account: account(),
+        account: Some(account()),
         missing: chandler_permissions::missing(&required, &Held::default(), Escalation::Hold),
         not_yet: BTreeSet::new(),
     })))

@@ -95,7 +95,7 @@ async fn lacking_for(client: Client, desired: &[Desired]) -> Vec<String> {
         discovery: &discovery,
         recent: &recent,
         owner: &owner,
-        account: &account,
+        account: Some(&account),
         installation: &installation,
     };
     let parent = json!({});
@@ -250,4 +250,76 @@ async fn namespaces_are_reviewed_only_for_what_the_rules_for_the_cluster_lack() 
         assert_eq!(seen.lock().unwrap()[..], *reviewed, "{lacking:?}");
         assert_eq!(lacking.is_empty(), permitted, "{lacking:?}");
     }
+}
+
+/// Another cluster with these rules, or without reviews, in which nothing may be read.
+fn other_cluster(rules: Option<Value>) -> Client {
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let path = request.uri().path();
+        let (code, body) = match &rules {
+            Some(rules) if path.ends_with("selfsubjectrulesreviews") => {
+                (200, json!({"status": {"incomplete": false, "nonResourceRules": [], "resourceRules": rules}}))
+            }
+            Some(_) if path.ends_with("selfsubjectaccessreviews") => (200, json!({"status": {"allowed": false}})),
+            _ => (
+                403,
+                json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 403,
+                              "reason": "Forbidden", "message": "no"}),
+            ),
+        };
+        let answer = http::Response::builder().status(code).header("content-type", "application/json");
+        let answer = answer.body(Body::from(body.to_string().into_bytes())).unwrap();
+        async move { Ok::<_, std::convert::Infallible>(answer) }
+    });
+    Client::new(service, "default")
+}
+
+/// What the user of a kubeconfig lacks.
+async fn lacking_elsewhere(rules: Option<Value>, desired: &[Desired]) -> Option<String> {
+    let client = other_cluster(rules);
+    let (cluster, discovery, recent) = (Cluster::new(client.clone()), Discovery::new(client), RecentAnswers::default());
+    let owner = owner().in_another_cluster();
+    let (installation, parent) = (Installation::default(), json!({}));
+    let access_review = AccessReview {
+        own: &cluster,
+        actor: &cluster,
+        discovery: &discovery,
+        recent: &recent,
+        owner: &owner,
+        account: None,
+        installation: &installation,
+    };
+    let work = Work { parent: &parent, desired, unwanted: &DeletionPlan::default() };
+    access_review.check(work).await.err().map(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn the_user_of_a_kubeconfig_lacks_what_both_reviews_deny() {
+    let objects = [
+        desired("ConfigMap", "", "configmaps", "a", &json!({})),
+        desired("ConfigMap", "", "configmaps", "b", &json!({})),
+    ];
+    let some = json!([{"verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps", "namespaces"]}]);
+    let missing = lacking_elsewhere(Some(some), &objects).await.unwrap();
+    insta::assert_snapshot!(missing, @r#"the user of the kubeconfig lacks permissions: create configmaps in namespace install; delete, patch configmaps "a", "b" in namespace install; grant them in the cluster of the kubeconfig, status.missingPermissions lists all rules"#);
+    let all = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
+    assert_eq!(lacking_elsewhere(Some(all.clone()), &objects).await, None);
+    // A cluster that reviews nothing decides about each request.
+    assert_eq!(lacking_elsewhere(None, &objects).await, None);
+    // So many rules are not compared.
+    let names = vec!["x"; FOREIGN_RULES];
+    let many = json!([all[0], {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": names}]);
+    assert!(lacking_elsewhere(Some(many), &objects).await.is_some_and(|text| text.contains("create")));
+    // Roles that it may not read say nothing about what it may bind.
+    let binding = [desired(
+        "ClusterRoleBinding",
+        GROUP,
+        "clusterrolebindings",
+        "a",
+        &json!({
+            "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": "unknown"}, "subjects": [],
+        }),
+    )];
+    let rbac = json!([{"verbs": ["*"], "apiGroups": ["", GROUP], "resources": ["clusterrolebindings", "namespaces"]}]);
+    assert_eq!(lacking_elsewhere(Some(rbac), &binding).await, None);
 }
