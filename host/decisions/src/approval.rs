@@ -176,7 +176,11 @@ pub(crate) fn update_message(name: &str, pending: &PendingChange) -> String {
 
 /// The finding about what an update of a provisioner adds to a release.
 pub fn unseen(gained: &[String]) -> String {
-    cut(format!("the update of the provisioner adds what the release had none of: {}", gained.join(", ")), LINE_BYTES)
+    let gained = gained.join(", ");
+    cut(
+        format!("the provisioner adds what the release had none of, without a change of the spec: {gained}"),
+        LINE_BYTES,
+    )
 }
 
 fn first(lines: &[String], count: usize, bytes: usize) -> Vec<String> {

@@ -98,7 +98,7 @@ pub fn moves(policy: UpdatePolicy, turn: Turn, history: &[Revision], held: &Cand
 }
 
 /// The last revision; while it is a rollback, also what it rolled back, to the one that the spec caused. The newest first.
-fn recent(history: &[Revision]) -> impl Iterator<Item = &Revision> {
+pub(crate) fn recent(history: &[Revision]) -> impl Iterator<Item = &Revision> {
     let rollbacks = history.iter().rev().take_while(|revision| revision.rollback_to.is_some()).count();
     history.iter().rev().take(rollbacks.saturating_add(1))
 }

@@ -150,17 +150,16 @@ pub(in super::super) async fn approve(
     }
 }
 
-/// What an update of the provisioner adds to the release without review. If the previous release is unavailable, everything counts as
-/// added.
+/// What is added to the release without a decision of its author: by an update of the provisioner, by the configuration of the class, or by
+/// a component that renders more than before. If the previous release is unavailable, everything counts as added.
 async fn gained(handles: &PrepareHandles<'_>, subject: &Subject, chosen: &Chosen) -> Vec<String> {
-    let history = subject.history();
-    let Some(current) = history.last().filter(|_| privileges::is_update_of_provisioner(history, &chosen.candidate))
-    else {
+    let Some(current) = privileges::decided(subject.history(), &chosen.candidate) else { return Vec::new() };
+    if privileges::gained(None, &chosen.release).is_empty() {
         return Vec::new();
-    };
+    }
     let before = restore::restore(handles, subject, current, Cause::Waiting(current.number)).await;
     let before = before.inspect_err(|error| {
-        tracing::debug!(deployment = %subject.name(), %error, "the release before an update of its provisioner is unavailable");
+        tracing::debug!(deployment = %subject.name(), %error, "the release that its author decided about is unavailable");
     });
     let before = before.ok().map(|restored| restored.release);
     privileges::gained(before.as_deref(), &chosen.release)
