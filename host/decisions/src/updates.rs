@@ -103,6 +103,14 @@ pub(crate) fn recent(history: &[Revision]) -> impl Iterator<Item = &Revision> {
     history.iter().rev().take(rollbacks.saturating_add(1))
 }
 
+/// Whether an update of the class leads from one revision to another one: another component renders the same content with the same configuration.
+pub(crate) fn is_of_class(before: &Revision, after: &Revision) -> bool {
+    before.provisioner.class == after.provisioner.class
+        && before.provisioner.digest != after.provisioner.digest
+        && before.content_digest == after.content_digest
+        && before.own_config_digest == after.own_config_digest
+}
+
 /// Whether the BundleDeployment sets the same configuration. Revisions of earlier versions have only the digest that includes the defaults
 /// of the class.
 fn has_own_config(revision: &Revision, config: &Config) -> bool {
