@@ -8,7 +8,7 @@ use chandler_api::{
 };
 use chandler_builtin::Provisioners;
 use chandler_catalog::Indexes;
-use chandler_client::{Availability, fenced, insistent, monitored};
+use chandler_client::{Availability, Fence, fenced, insistent, monitored};
 use chandler_content::{ImageOptions, Images, Issuers, Posts, RegistrySettings, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_monitoring::{Health, Phase, State};
@@ -139,7 +139,7 @@ async fn lead(
     shutdown: Shutdown,
 ) -> Result<(), ControllerError> {
     let Some(election) = options.leader_election.clone() else {
-        return Box::pin(reconcile(client, options, endpoints, (monitoring, tls), shutdown)).await;
+        return Box::pin(reconcile((client, None), options, endpoints, (monitoring, tls), shutdown)).await;
     };
     let standby = monitoring.health.clone();
     let metrics = Arc::clone(&monitoring.metrics);
@@ -153,7 +153,8 @@ async fn lead(
         .when_renewed(move |renewal| metrics.renewed(renewal.as_str()));
     let ran = while_leader(&election, shutdown, |shutdown, fence| {
         endpoints.lead();
-        reconcile(fenced(&client, fence), options, endpoints, (monitoring, tls), shutdown)
+        let client = fenced(&client, fence.clone());
+        reconcile((client, Some(fence)), options, endpoints, (monitoring, tls), shutdown)
     });
     Box::pin(ran).await?.unwrap_or(Ok(()))
 }
@@ -167,9 +168,10 @@ enum Ended {
 }
 
 /// Reconciles until shutdown. When etcd was restored from a snapshot, everything in memory is about a cluster that no longer exists:
-/// objects, records, own writes. Then it begins anew, as after a start of the process.
+/// objects, records, own writes. Then it begins anew, as after a start of the process. The fence is for the clients of other clusters: the client of
+/// this one has it already.
 async fn reconcile(
-    client: Client,
+    (client, fence): (Client, Option<Fence>),
     options: Options,
     endpoints: Endpoints,
     (monitoring, tls): (Monitoring, watch::Receiver<TlsSettings>),
@@ -180,8 +182,13 @@ async fn reconcile(
         monitoring.health.note(Phase::Listing);
         let watched = (monitoring.clone(), tls.clone());
         let listeners = (endpoints.content()?, endpoints.webhooks()?);
-        let ended =
-            reconcile_until_rewind(client.clone(), options.clone(), (listeners, watched), shutdown.clone(), not_before);
+        let ended = reconcile_until_rewind(
+            (client.clone(), fence.clone()),
+            options.clone(),
+            (listeners, watched),
+            shutdown.clone(),
+            not_before,
+        );
         match Box::pin(ended).await? {
             Ended::Shutdown => return Ok(()),
             Ended::Rewound(object) => tracing::warn!(
@@ -207,7 +214,7 @@ async fn rewound(availability: &Availability, not_before: Instant) -> String {
 type BoundListeners = (Option<Listener>, Option<ReceiverListener>);
 
 async fn reconcile_until_rewind(
-    client: Client,
+    (client, fence): (Client, Option<Fence>),
     options: Options,
     ((listener, webhook_listener), (monitoring, tls)): (BoundListeners, (Monitoring, watch::Receiver<TlsSettings>)),
     shutdown: Shutdown,
@@ -269,7 +276,7 @@ async fn reconcile_until_rewind(
     let issuers = KnownIssuers::new(Issuers::new(outgoing(options)));
     let webhooks = Arc::new(Webhooks::new(polled, issuers, &monitoring.metrics));
     let token_changes = Arc::new(TokenChanges::new(&receivers));
-    let installer = Arc::new(installer(preparer, approvals, &deployments));
+    let installer = Arc::new(installer(preparer, approvals, &deployments, fence));
     signals.subscribe(&resolution_states);
     signals.subscribe(&decisions);
     signals.subscribe(&operator_states);
@@ -534,13 +541,18 @@ fn noting(rollout: Rollout, own_writes: OwnWrites<BundleDeployment>) -> Rollout 
     })
 }
 
-fn installer(preparer: Arc<Preparer>, approvals: Approvals, deployments: &Reflector<BundleDeployment>) -> Installer {
+fn installer(
+    preparer: Arc<Preparer>,
+    approvals: Approvals,
+    deployments: &Reflector<BundleDeployment>,
+    fence: Option<Fence>,
+) -> Installer {
     let Cluster { client, availability, options, .. } = preparer.cluster.as_ref();
     let own_writes = deployments.own_writes();
     let settings =
         chandler_rollout::Options { installation: installation(options), ..chandler_rollout::Options::default() };
     let rollout = noting(Rollout::new(client.clone(), settings.clone()), own_writes.clone());
-    let targets = Targets::new(client.clone(), options.targets, options.cluster_poll_interval, {
+    let targets = Targets::new(client.clone(), fence, options.targets, options.cluster_poll_interval, {
         let (home, own_writes) = (client.clone(), own_writes.clone());
         // An owner has fewer objects that are written in two notations than the cluster.
         let settings = chandler_rollout::Options { remembered: REMEMBERED_ELSEWHERE, ..settings };
