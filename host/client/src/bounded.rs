@@ -242,15 +242,15 @@ mod tests {
         let (large, small) = ("1".repeat(400 << 10), "1".repeat(16 << 10));
         let (first, held) = with(large.clone(), EACH);
         assert_eq!(ask(&first).await, Ok(large.len()));
-        let (second, _) = with(large.clone(), Duration::from_millis(1));
+        let (second, waiting) = with(large.clone(), Duration::from_millis(1));
         assert_eq!(ask(&second).await, Err(AllowanceSpent::Time), "it waits for the first one");
         let (third, _) = with(small.clone(), EACH);
         assert_eq!(ask(&third).await, Ok(small.len()), "each has some memory for itself");
-        drop(second);
+        waiting.end();
         held.end();
-        let (fourth, _) = with(large.clone(), EACH);
+        let (fourth, last) = with(large.clone(), EACH);
         assert_eq!(ask(&fourth).await, Ok(large.len()));
-        drop((first, held, third, fourth));
+        last.end();
         assert_eq!(shared.0.available_permits(), MIB / UNIT);
     }
 
