@@ -344,9 +344,9 @@ struct Known {
     info: Option<(Instant, Arc<ClusterInfo>)>,
 }
 
-/// The kubeconfig that another one replaces if all places are taken. The namespace or account that has at least two more than the asker gives one up.
-/// One with one more does so for a BundleDeployment that has objects, which must be repaired and deleted, if the cluster of its own kubeconfig has none.
-/// `None` if the asker has to wait.
+/// The kubeconfig that another one replaces if all places are taken. The namespace or account that has at least two more than the asker gives one
+/// up. One with one more does so for a BundleDeployment that has objects, which must be repaired and deleted, if the cluster of its own kubeconfig
+/// has none. `None` if the asker has to wait.
 fn giver(open: &HashMap<Key, Open>, asker: &Key, holds: bool) -> Option<Key> {
     let related = |key: &Key, account: bool| {
         let is_counted = |other: &&Key| {
