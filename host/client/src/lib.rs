@@ -18,6 +18,7 @@
 //! - [`kinds`](fn@kinds): the kinds that an API server serves.
 //! - [`target`](fn@target): from an untrusted kubeconfig to a client of another cluster.
 //! - [`bounded`](fn@bounded): bounds what an untrusted server may answer.
+//! - [`Estimate`]: the memory of JSON once it is parsed.
 //! - `body`: the body of a response, whose end frees a stream.
 
 mod availability;
@@ -27,6 +28,7 @@ mod builder;
 mod configuration;
 mod connection;
 mod connector;
+mod estimate;
 mod fence;
 mod insistence;
 mod kinds;
@@ -38,10 +40,11 @@ mod traced;
 mod transport;
 
 pub use availability::{Availability, monitored};
-pub use bounded::{Allowance, AllowanceSpent, bounded};
+pub use bounded::{Allowance, AllowanceSpent, AnswerLimits, AnswerMemory, bounded};
 pub use builder::{Stack, builder, client, with_keep_alive};
 pub use configuration::{ConfigurationError, configuration, of_environment};
 pub use connection::KeepAlive;
+pub use estimate::Estimate;
 pub use fence::{Fence, FenceKeeper, fenced};
 pub use insistence::insistent;
 pub use kinds::kinds;

@@ -183,8 +183,8 @@ impl Default for Options {
 /// Whether and how bundles are installed into other clusters (`spec.kubeConfig`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetOptions {
-    /// The maximum number of kubeconfigs in use. Default 0: bundles are installed into this cluster only. Each may take 32 MiB of memory for
-    /// the answers of its cluster.
+    /// The maximum number of kubeconfigs in use. Default 0: bundles are installed into this cluster only. The answers of
+    /// each cluster may take 8 MiB of memory, and 384 MiB of all together.
     pub most: u16,
     /// How often objects in another cluster are compared with their release: they are not watched. Default one minute.
     pub poll_interval: Duration,

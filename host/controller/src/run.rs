@@ -9,7 +9,7 @@ use chandler_api::{
 };
 use chandler_builtin::Provisioners;
 use chandler_catalog::Indexes;
-use chandler_client::{Availability, fenced, insistent, monitored};
+use chandler_client::{Availability, Fence, fenced, insistent, monitored};
 use chandler_content::{Issuers, StoreError};
 use chandler_engine::EngineError;
 use chandler_monitoring::{Health, Phase, State};
@@ -137,7 +137,7 @@ async fn lead(
     shutdown: Shutdown,
 ) -> Result<(), ControllerError> {
     let Some(election) = options.leader_election.clone() else {
-        return Box::pin(reconcile(client, options, endpoints, (monitoring, tls), shutdown)).await;
+        return Box::pin(reconcile((client, None), options, endpoints, (monitoring, tls), shutdown)).await;
     };
     let standby = monitoring.health.clone();
     let metrics = Arc::clone(&monitoring.metrics);
@@ -151,7 +151,8 @@ async fn lead(
         .when_renewed(move |renewal| metrics.renewed(renewal.as_str()));
     let ran = while_leader(&election, shutdown, |shutdown, fence| {
         endpoints.lead();
-        reconcile(fenced(&client, fence), options, endpoints, (monitoring, tls), shutdown)
+        let client = fenced(&client, fence.clone());
+        reconcile((client, Some(fence)), options, endpoints, (monitoring, tls), shutdown)
     });
     Box::pin(ran).await?.unwrap_or(Ok(()))
 }
@@ -165,9 +166,10 @@ enum Ended {
 }
 
 /// Reconciles until shutdown. When etcd was restored from a snapshot, everything in memory is about a cluster that no longer exists:
-/// objects, records, own writes. Then it begins anew, as after a start of the process.
+/// objects, records, own writes. Then it begins anew, as after a start of the process. The fence is for the clients of other clusters: the client of
+/// this one has it already.
 async fn reconcile(
-    client: Client,
+    (client, fence): (Client, Option<Fence>),
     options: Options,
     endpoints: Endpoints,
     (monitoring, tls): (Monitoring, watch::Receiver<TlsSettings>),
@@ -178,8 +180,13 @@ async fn reconcile(
         monitoring.health.note(Phase::Listing);
         let watched = (monitoring.clone(), tls.clone());
         let listeners = (endpoints.content()?, endpoints.webhooks()?);
-        let ended =
-            reconcile_until_rewind(client.clone(), options.clone(), (listeners, watched), shutdown.clone(), not_before);
+        let ended = reconcile_until_rewind(
+            (client.clone(), fence.clone()),
+            options.clone(),
+            (listeners, watched),
+            shutdown.clone(),
+            not_before,
+        );
         match Box::pin(ended).await? {
             Ended::Shutdown => return Ok(()),
             Ended::Rewound(object) => tracing::warn!(
@@ -205,7 +212,7 @@ async fn rewound(availability: &Availability, not_before: Instant) -> String {
 type BoundListeners = (Option<Listener>, Option<ReceiverListener>);
 
 async fn reconcile_until_rewind(
-    client: Client,
+    (client, fence): (Client, Option<Fence>),
     options: Options,
     ((listener, webhook_listener), (monitoring, tls)): (BoundListeners, (Monitoring, watch::Receiver<TlsSettings>)),
     shutdown: Shutdown,
@@ -267,7 +274,7 @@ async fn reconcile_until_rewind(
     let issuers = KnownIssuers::new(Issuers::new(outgoing(options)));
     let webhooks = Arc::new(Webhooks::new(polled, issuers, &monitoring.metrics));
     let token_changes = Arc::new(TokenChanges::new(&receivers));
-    let installer = Arc::new(installer(preparer, approvals, &deployments));
+    let installer = Arc::new(installer(preparer, approvals, &deployments, fence));
     signals.subscribe(&resolution_states);
     signals.subscribe(&decisions);
     signals.subscribe(&operator_states);

@@ -1,7 +1,8 @@
 //! The other clusters that bundles are installed into: their clients, what is known of them, and the bounds of both.
 //!
 //! A kubeconfig is what a tenant wrote, and its server may be hostile, slow or gone. So each has a client with its own connections, whose
-//! answers are bounded in size and time; one reconcile at a time; and slots and memory apart from the reconciles of this cluster. A cluster that
+//! answers are bounded in size, memory and time; one reconcile at a time; and slots and memory apart from the reconciles of this cluster. Namespaces
+//! and accounts have a share of the kubeconfigs in use, so that one tenant keeps no other one out. A cluster that
 //! did not answer is not asked again for some seconds, so that the BundleDeployments that name it end at once. Nothing is watched there.
 
 use std::{
@@ -11,22 +12,29 @@ use std::{
 };
 
 use chandler_api::BundleDeployment;
-use chandler_client::{Allowance, Availability, NearServer, TargetError, TargetRules, bounded, insistent, target};
+use chandler_client::{
+    Allowance, AllowanceSpent, AnswerLimits, AnswerMemory, Availability, Fence, NearServer, TargetError, TargetRules,
+    bounded, fenced, insistent, target,
+};
 use chandler_core::{Digest, Reason, causes};
 use chandler_decisions::problem::Problem;
 use chandler_proxies::Proxies;
 use chandler_rollout::{Rollout, readable};
 use chandler_runtime::{Capacity, ClusterInfo, ClusterInfoWatch, Slots};
 use chandler_turns::{KeyedGuard, KeyedLocks};
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Client};
+use kube::{Client, api::GetParams, core::Request};
 use parking_lot::Mutex;
+use serde::Deserialize;
 use tokio::sync::OnceCell;
 
 use crate::options::TargetOptions;
 
-/// The bytes of all answers of one cluster in one reconcile.
-const ANSWERS: usize = 32 << 20;
+/// What the answers of one cluster have together in one reconcile. Objects take ten to fifteen times their bytes once they are parsed.
+const ANSWERS: AnswerLimits = AnswerLimits { bytes: 32 << 20, memory: 256 << 20, own: 8 << 20 };
+/// The memory that the answers of all clusters have together, beyond the part that each has for itself, in bytes.
+const ALL_ANSWERS: usize = 384 << 20;
+/// The longest UID of a namespace, in bytes. API servers make one of 36.
+const UID: usize = 128;
 /// How long a reconcile may ask another cluster.
 const TIME: Duration = Duration::from_mins(2);
 /// How long one request may take.
@@ -60,6 +68,12 @@ impl Key {
         Some(Self { namespace: spec.install_namespace.clone(), name: secret.name, entry: secret.key, account })
     }
 
+    /// The account that reads the Secret, with its namespace.
+    fn account(&self) -> Option<(&str, &str)> {
+        let (namespace, name) = self.account.as_ref()?;
+        Some((namespace.as_ref().unwrap_or(&self.namespace), name))
+    }
+
     /// The Secret, for messages.
     pub(crate) fn secret(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
@@ -82,6 +96,8 @@ struct Open {
     target: Arc<OnceCell<Arc<Target>>>,
     info: Option<(Instant, Arc<ClusterInfo>)>,
     used: Instant,
+    /// Whether a BundleDeployment that used it had objects there.
+    holds: bool,
     /// Until when it is not asked, and why.
     down: Option<(Instant, Problem)>,
 }
@@ -93,6 +109,9 @@ pub(crate) struct Targets {
     /// How long facts about a cluster are used.
     info_for: Duration,
     open: Mutex<HashMap<Key, Open>>,
+    answers: AnswerMemory,
+    /// Holds writes back while another controller may be the leader; `None` without an election.
+    fence: Option<Fence>,
     turns: KeyedLocks<Key>,
     /// The slots of their reconciles.
     pub(crate) slots: Slots,
@@ -119,10 +138,27 @@ impl TargetInfo {
     }
 }
 
+/// The turn of a reconcile with a kubeconfig. When it ends, so does the use of the memory for answers.
+pub(crate) struct Turn<'a> {
+    targets: &'a Targets,
+    key: &'a Key,
+    _guard: KeyedGuard<'a, Key>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(open) = self.targets.open.lock().get(self.key) {
+            open.allowance.end();
+        }
+    }
+}
+
 impl Targets {
-    /// `home` is the cluster of the BundleDeployments, and `rollout` makes what rolls releases out with a client of another one.
+    /// `home` is the cluster of the BundleDeployments, `fence` holds writes to all clusters back, and `rollout` makes what rolls releases out with
+    /// a client of another cluster.
     pub(crate) fn new(
         home: Client,
+        fence: Option<Fence>,
         options: TargetOptions,
         info_for: Duration,
         rollout: impl Fn(Client) -> Rollout + Send + Sync + 'static,
@@ -132,6 +168,8 @@ impl Targets {
             proxies: Proxies::from_environment(),
             info_for,
             open: Mutex::default(),
+            answers: AnswerMemory::new(ALL_ANSWERS),
+            fence,
             turns: KeyedLocks::default(),
             slots: Slots::new(options.most, Capacity::new("reconciles of other clusters", RECONCILES)),
             rollout: Box::new(rollout),
@@ -141,8 +179,8 @@ impl Targets {
     }
 
     /// Waits for the turn of a reconcile with this kubeconfig.
-    pub(crate) async fn turn<'a>(&'a self, key: &'a Key) -> KeyedGuard<'a, Key> {
-        self.turns.lock(key).await
+    pub(crate) async fn turn<'a>(&'a self, key: &'a Key) -> Turn<'a> {
+        Turn { targets: self, key, _guard: self.turns.lock(key).await }
     }
 
     /// The numbers of kubeconfigs in use, by whether their cluster answered last, for the metrics.
@@ -166,7 +204,8 @@ impl Targets {
     }
 
     /// The cluster of a kubeconfig, and the facts about it, for one reconcile. Asks the cluster who it is: the kubeconfig may be the same and
-    /// lead to another one. `in_use` says which kubeconfigs BundleDeployments name, if there are as many open ones as allowed.
+    /// lead to another one. `holds`: the BundleDeployment has objects there. `in_use` says which kubeconfigs BundleDeployments name, if there are as
+    /// many open ones as allowed.
     ///
     /// # Errors
     /// Why nothing can be installed there now.
@@ -174,9 +213,10 @@ impl Targets {
         &self,
         key: &Key,
         kubeconfig: &[u8],
+        holds: bool,
         in_use: impl FnOnce() -> HashSet<Key>,
     ) -> Result<(Arc<Target>, Arc<ClusterInfo>), Problem> {
-        let (client, known) = self.open(key, kubeconfig, in_use)?;
+        let (client, known) = self.open(key, kubeconfig, holds, in_use)?;
         let found = self.identify(&client, &known, key).await;
         let mut open = self.open.lock();
         let Some(entry) = open.get_mut(key) else { return Err(self.full()) };
@@ -197,6 +237,7 @@ impl Targets {
         &self,
         key: &Key,
         kubeconfig: &[u8],
+        holds: bool,
         in_use: impl FnOnce() -> HashSet<Key>,
     ) -> Result<(Client, Known), Problem> {
         let (digest, now) = (Digest::of(kubeconfig), Instant::now());
@@ -209,20 +250,23 @@ impl Targets {
                 let in_use = in_use();
                 open.retain(|other, entry| in_use.contains(other) && entry.down.is_none());
                 if open.len() >= most {
-                    return Err(self.full());
+                    let gives = giver(&open, key, holds).ok_or_else(|| self.full())?;
+                    open.remove(&gives);
                 }
             }
             // Another kubeconfig replaces the earlier one, and may lead to another cluster.
             open.remove(key);
             let rules = TargetRules { allow_loopback: self.options.allow_loopback };
             let client = target(kubeconfig, rules, &self.proxies).map_err(|error| invalid(&key.secret(), &error))?;
-            let allowance = Arc::<Allowance>::default();
-            let client = readable(&insistent(&bounded(&client, &allowance, REQUEST)));
+            let allowance = Arc::new(Allowance::new(&self.answers));
+            let client = self.safe(&client, &allowance);
             let target = Arc::default();
-            open.insert(key.clone(), Open { digest, client, allowance, target, info: None, used: now, down: None });
+            let entry = Open { digest, client, allowance, target, info: None, used: now, holds, down: None };
+            open.insert(key.clone(), entry);
         }
         let Some(entry) = open.get_mut(key) else { return Err(self.full()) };
         entry.used = now;
+        entry.holds |= holds;
         if let Some((until, problem)) = &entry.down {
             if now < *until {
                 return Err(problem.clone());
@@ -232,6 +276,13 @@ impl Targets {
         entry.allowance.renew(ANSWERS, TIME);
         let info = entry.info.clone().filter(|(when, _)| when.elapsed() < self.info_for);
         Ok((entry.client.clone(), Known { target: Arc::clone(&entry.target), info }))
+    }
+
+    /// A client whose answers are bounded and can be parsed, and whose writes wait while another controller may be the leader.
+    fn safe(&self, client: &Client, allowance: &Arc<Allowance>) -> Client {
+        let bounded = bounded(client, allowance, REQUEST);
+        let fenced = self.fence.as_ref().map_or_else(|| bounded.clone(), |fence| fenced(&bounded, fence.clone()));
+        readable(&insistent(&fenced))
     }
 
     async fn identify(
@@ -293,9 +344,51 @@ struct Known {
     info: Option<(Instant, Arc<ClusterInfo>)>,
 }
 
+/// The kubeconfig that another one replaces if all places are taken. The namespace or account that has at least two more than the asker gives one
+/// up. One with one more does so for a BundleDeployment that has objects, which must be repaired and deleted, if the cluster of its own kubeconfig
+/// has none. `None` if the asker has to wait.
+fn giver(open: &HashMap<Key, Open>, asker: &Key, holds: bool) -> Option<Key> {
+    let related = |key: &Key, account: bool| {
+        let is_counted = |other: &&Key| {
+            let same_account = key.account().is_some() && other.account() == key.account();
+            if account { same_account } else { other.namespace == key.namespace }
+        };
+        open.keys().filter(is_counted).count()
+    };
+    let share = |key: &Key| related(key, true).max(related(key, false));
+    let own = share(asker);
+    let may_give = |(key, entry): &(&Key, &Open)| {
+        let more = share(key).saturating_sub(own);
+        more >= 2 || more == 1 && holds && !entry.holds
+    };
+    // The one with the most, and of these one without objects, then the one that was used least recently.
+    let order = |(key, entry): &(&Key, &Open)| (share(key), !entry.holds, std::cmp::Reverse(entry.used));
+    open.iter().filter(may_give).max_by_key(order).map(|(key, _)| key.clone())
+}
+
+/// The part of a namespace that identifies a cluster. Everything else in the answer is skipped while it is parsed, and takes no memory.
+#[derive(Deserialize)]
+struct Identity {
+    metadata: IdentityMetadata,
+}
+
+#[derive(Deserialize)]
+struct IdentityMetadata {
+    uid: String,
+}
+
 async fn uid(client: &Client) -> Result<String, kube::Error> {
-    let namespace = Api::<Namespace>::all(client.clone()).get_metadata(IDENTITY).await?;
-    Ok(namespace.metadata.uid.unwrap_or_default())
+    let request = Request::new("/api/v1/namespaces").get_metadata(IDENTITY, &GetParams::default());
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    let answer = client.request_text(request).await?;
+    identity(&answer).map_err(kube::Error::SerdeError)
+}
+
+/// The UID in an answer.
+fn identity(answer: &str) -> Result<String, serde_json::Error> {
+    let Identity { metadata: IdentityMetadata { uid } } = serde_json::from_str(answer)?;
+    let is_uid = (1..=UID).contains(&uid.len()) && uid.bytes().all(|byte| byte.is_ascii_graphic());
+    is_uid.then_some(uid).ok_or_else(|| serde::de::Error::custom("metadata.uid is not a UID"))
 }
 
 async fn uid_of_home(client: &Client) -> Result<String, Problem> {
@@ -318,6 +411,7 @@ fn unreachable_with(secret: &str, error: &kube::Error) -> Problem {
     if let Some(near) = causes(error).find_map(|cause| cause.downcast_ref::<NearServer>()) {
         return invalid(secret, &TargetError::from(*near));
     }
+    let is_large = causes(error).any(|cause| cause.downcast_ref() == Some(&AllowanceSpent::Bytes));
     let code = match error {
         kube::Error::Api(status) => status.code,
         _ => 0,
@@ -327,6 +421,7 @@ fn unreachable_with(secret: &str, error: &kube::Error) -> Problem {
         403 => format!(
             "does not let the user of the kubeconfig get the namespace {IDENTITY}, whose UID identifies the cluster: grant that"
         ),
+        0 if is_large => "answers with more data than the controller reads".to_owned(),
         0 => "does not answer; the controller tries again".to_owned(),
         code => format!("answers with the status {code}; the controller tries again"),
     };
@@ -337,7 +432,8 @@ fn unreachable_with(secret: &str, error: &kube::Error) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
+    use chandler_client::FenceKeeper;
+    use kube::{client::Body, core::Status};
 
     use super::*;
 
@@ -359,6 +455,8 @@ mod tests {
         insta::assert_snapshot!(unreachable_with("shop/there", &answer(401, "")).message, @"spec.kubeConfig: the cluster of the kubeconfig in Secret shop/there refuses the credentials: write a kubeconfig with valid ones into the Secret");
         let near = unreachable_with("shop/there", &kube::Error::Service(Box::new(NearServer)));
         assert_eq!(near.reason, Reason::InvalidKubeConfig);
+        let large = unreachable_with("shop/there", &kube::Error::Service(Box::new(AllowanceSpent::Bytes)));
+        assert!(large.message.contains("more data than the controller reads"), "{}", large.message);
     }
 
     fn targets(most: u16) -> Targets {
@@ -371,7 +469,7 @@ mod tests {
             )
         };
         let options = TargetOptions { most, ..TargetOptions::default() };
-        Targets::new(client(), options, Duration::from_mins(5), |client| {
+        Targets::new(client(), None, options, Duration::from_mins(5), |client| {
             Rollout::new(client, chandler_rollout::Options::default())
         })
     }
@@ -396,22 +494,109 @@ mod tests {
         assert!(targets.refusal().is_none());
         let all = || HashSet::from(["a", "b", "c", "d"].map(key));
         for name in ["a", "b", "a"] {
-            assert!(targets.open(&key(name), &kubeconfig("x"), all).is_ok(), "{name}");
+            assert!(targets.open(&key(name), &kubeconfig("x"), false, all).is_ok(), "{name}");
         }
-        let full = targets.open(&key("c"), &kubeconfig("x"), all).err().unwrap();
+        let full = targets.open(&key("c"), &kubeconfig("x"), false, all).err().unwrap();
         assert_eq!(full.reason, Reason::TargetNotAllowed);
         // Rotated credentials take the place of the earlier ones.
-        assert!(targets.open(&key("a"), &kubeconfig("rotated"), all).is_ok());
+        assert!(targets.open(&key("a"), &kubeconfig("rotated"), false, all).is_ok());
         assert_eq!(targets.open.lock().len(), 2);
         // One that is not valid takes no place.
-        assert_eq!(targets.open(&key("b"), b"{}", all).err().unwrap().reason, Reason::InvalidKubeConfig);
-        assert!(targets.open(&key("c"), &kubeconfig("x"), all).is_ok());
+        assert_eq!(targets.open(&key("b"), b"{}", false, all).err().unwrap().reason, Reason::InvalidKubeConfig);
+        assert!(targets.open(&key("c"), &kubeconfig("x"), false, all).is_ok());
         // Nor does one that no BundleDeployment names any more, or whose cluster is away.
-        assert!(targets.open(&key("d"), &kubeconfig("x"), || HashSet::from(["c", "d"].map(key))).is_ok());
+        assert!(targets.open(&key("d"), &kubeconfig("x"), false, || HashSet::from(["c", "d"].map(key))).is_ok());
         let away = Problem::transient(Reason::TargetUnavailable, "away");
         targets.open.lock().get_mut(&key("c")).unwrap().down = Some((Instant::now() + PAUSE, away));
-        assert!(targets.open(&key("a"), &kubeconfig("x"), all).is_ok());
+        assert!(targets.open(&key("a"), &kubeconfig("x"), false, all).is_ok());
         assert!(!targets.open.lock().contains_key(&key("c")));
+    }
+
+    fn of(namespace: &str, name: &str, account: &str) -> Key {
+        let account = (Some("accounts".to_owned()), account.to_owned());
+        Key { namespace: namespace.into(), name: name.into(), entry: None, account: Some(account) }
+    }
+
+    #[tokio::test]
+    async fn writes_to_other_clusters_wait_for_the_lease() {
+        let (keeper, fence) = FenceKeeper::new(tokio::time::Instant::now());
+        let targets = Targets { fence: Some(fence), ..targets(1) };
+        let sent = Arc::<Mutex<Vec<http::Method>>>::default();
+        let server = {
+            let sent = Arc::clone(&sent);
+            tower::service_fn(move |request: http::Request<Body>| {
+                sent.lock().push(request.method().clone());
+                async { Ok::<_, std::convert::Infallible>(http::Response::new(Body::empty())) }
+            })
+        };
+        let allowance = Arc::new(Allowance::new(&targets.answers));
+        allowance.renew(ANSWERS, TIME);
+        let client = targets.safe(&Client::new(server, "default"), &allowance);
+        let respond_to = |method: http::Method| {
+            let request = http::Request::builder().method(method).uri("/").body(Body::empty()).unwrap();
+            client.send(request)
+        };
+        assert!(respond_to(http::Method::GET).await.is_ok());
+        let mut write = std::pin::pin!(respond_to(http::Method::DELETE));
+        for _ in 0..100 {
+            assert!(futures::poll!(&mut write).is_pending());
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(*sent.lock(), [http::Method::GET]);
+        keeper.open_until(tokio::time::Instant::now() + TIME);
+        assert!(write.await.is_ok());
+        assert_eq!(*sent.lock(), [http::Method::GET, http::Method::DELETE]);
+    }
+
+    #[tokio::test]
+    async fn one_tenant_keeps_no_other_one_out() {
+        chandler_tls::TlsSettings::default().install();
+        let targets = targets(3);
+        let opens = |key: &Key, holds| {
+            let all: HashSet<Key> = targets.open.lock().keys().cloned().collect();
+            targets.open(key, &kubeconfig("x"), holds, || all).is_ok()
+        };
+        let is_open = |key: &Key| targets.open.lock().contains_key(key);
+        // One namespace with many accounts, and one account with many namespaces.
+        for greedy in [
+            [of("shop", "a", "1"), of("shop", "b", "2"), of("shop", "c", "3"), of("shop", "d", "4")],
+            [of("1", "a", "shop"), of("2", "a", "shop"), of("3", "a", "shop"), of("4", "a", "shop")],
+        ] {
+            targets.open.lock().clear();
+            assert!(greedy[..3].iter().all(|key| opens(key, true)));
+            assert!(!opens(&greedy[3], true), "it has a share already");
+            let other = of("other", "a", "other");
+            assert!(opens(&other, false) && is_open(&other));
+            assert!(!is_open(&greedy[0]), "the one that was used least recently makes room");
+            assert!(!opens(&greedy[0], true) && is_open(&other), "it does not take the place back");
+            assert!(opens(&of("third", "a", "third"), false) && is_open(&other));
+            assert!(!opens(&of("fourth", "a", "fourth"), false), "each has one place");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_has_objects_comes_first() {
+        chandler_tls::TlsSettings::default().install();
+        let targets = targets(2);
+        let opens = |name: &str, holds| {
+            let key = of(name, "a", name);
+            let all: HashSet<Key> = targets.open.lock().keys().cloned().chain([key.clone()]).collect();
+            targets.open(&key, &kubeconfig("x"), holds, || all).is_ok()
+        };
+        assert!(opens("one", true) && opens("two", false));
+        assert!(!opens("three", false));
+        assert!(opens("three", true), "it takes the place of one without objects");
+        assert!(!opens("two", false) && !opens("two", true), "all have objects");
+    }
+
+    #[test]
+    fn only_the_uid_of_the_answer_is_read() {
+        let answer = |uid: &str| format!(r#"{{"x":[[0],[0]],"metadata":{{"name":"kube-system","uid":"{uid}"}}}}"#);
+        assert_eq!(identity(&answer("0d2c-1")).unwrap(), "0d2c-1");
+        for uid in ["", "a b", "a\\nb", &"x".repeat(UID + 1)] {
+            assert!(identity(&answer(uid)).is_err(), "{uid}");
+        }
+        assert!(identity(r#"{"metadata":{}}"#).is_err() && identity("[]").is_err());
     }
 
     #[tokio::test]
@@ -419,13 +604,16 @@ mod tests {
         chandler_tls::TlsSettings::default().install();
         let targets = targets(1);
         let none = HashSet::new;
-        assert!(targets.open(&key("a"), &kubeconfig("x"), none).is_ok());
+        assert!(targets.open(&key("a"), &kubeconfig("x"), false, none).is_ok());
         let problem = Problem::transient(Reason::TargetUnavailable, "away");
         let down = |from: Instant| targets.open.lock().get_mut(&key("a")).unwrap().down = Some((from, problem.clone()));
         down(Instant::now() + PAUSE);
-        assert_eq!(targets.open(&key("a"), &kubeconfig("x"), none).err().as_ref(), Some(&problem));
-        assert!(targets.open(&key("a"), &kubeconfig("rotated"), none).is_ok(), "other credentials may be accepted");
+        assert_eq!(targets.open(&key("a"), &kubeconfig("x"), false, none).err().as_ref(), Some(&problem));
+        assert!(
+            targets.open(&key("a"), &kubeconfig("rotated"), false, none).is_ok(),
+            "other credentials may be accepted"
+        );
         down(Instant::now());
-        assert!(targets.open(&key("a"), &kubeconfig("rotated"), none).is_ok());
+        assert!(targets.open(&key("a"), &kubeconfig("rotated"), false, none).is_ok());
     }
 }

@@ -19,8 +19,8 @@ const NAMED_FIELDS: usize = 5;
 const REPORTED_REFUSALS: usize = 1024;
 
 /// Whether the candidate needs approval before it is rolled out. A release that ran before, or was approved, needs none. A rollout that
-/// began before the spec required approval needs it to continue.
-pub fn is_needed(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
+/// began before the spec required approval needs it to continue. `target` is the UID of the other cluster, if the spec names one.
+pub fn is_needed(deployment: &BundleDeployment, candidate: &Candidate, target: Option<&str>) -> bool {
     let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
     if deployment.spec.approval != Some(Approval::Manual) {
         return false;
@@ -28,26 +28,27 @@ pub fn is_needed(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     let current = history.last().filter(|_| !revisions::begins(history, candidate));
     match candidate.cause {
         Cause::Waiting(_) | Cause::Failed { .. } => false,
-        Cause::Spec => !current.is_some_and(|current| may_run(deployment, current)),
+        Cause::Spec => !current.is_some_and(|current| may_run(deployment, current, target)),
         Cause::Pinned(number) => {
             let named = history.iter().find(|revision| revision.number == number);
-            ![named, current].into_iter().flatten().any(|revision| may_run(deployment, revision))
+            ![named, current].into_iter().flatten().any(|revision| may_run(deployment, revision, target))
         }
     }
 }
 
 /// Whether a revision ran before, is a rollback to one that did, or was approved on the terms of the current spec.
-fn may_run(deployment: &BundleDeployment, revision: &Revision) -> bool {
+fn may_run(deployment: &BundleDeployment, revision: &Revision, target: Option<&str>) -> bool {
     let is_approved = || {
         let approved = revision.approval.as_ref().and_then(|approval| approval.terms.as_deref());
-        approved == Some(terms(deployment).as_str())
+        approved == Some(terms(deployment, target).as_str())
     };
     revision.outcome == Outcome::Succeeded || revision.rollback_to.is_some() || is_approved()
 }
 
 /// The digest of all that the spec lets a rollout do beyond the release: its ServiceAccount, the existing objects that it may adopt, the
-/// checks that it may skip, what it deletes, and what it may delete and create again.
-pub fn terms(deployment: &BundleDeployment) -> String {
+/// checks that it may skip, what it deletes, what it may delete and create again, and the other cluster that it writes to. `target` is the UID of
+/// that cluster: the kubeconfig in a Secret may be replaced.
+pub fn terms(deployment: &BundleDeployment, target: Option<&str>) -> String {
     let spec = &deployment.spec;
     let mut terms = vec![
         json!(spec.service_account),
@@ -56,15 +57,16 @@ pub fn terms(deployment: &BundleDeployment) -> String {
         json!(spec.deletion),
         json!(spec.preflight),
     ];
-    // Approvals that were given before this setting existed stay valid without it.
+    // Approvals that were given before these settings existed stay valid without them.
     terms.extend(spec.rollout.as_ref().and_then(|rollout| rollout.on_immutable.as_ref()).map(|policy| json!(policy)));
+    terms.extend(spec.kube_config.as_ref().map(|reference| json!({"kubeConfig": reference, "target": target})));
     let terms = json!(terms);
     Digest::of(terms.to_string().as_bytes()).to_string()
 }
 
 /// Whether a user approved what the spec lets this rollout do, as far as it needs approval at all. A repair and a rollback to what ran
 /// before need no approval; without this check they would use terms that no user approved.
-pub fn covers_terms(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
+pub fn covers_terms(deployment: &BundleDeployment, candidate: &Candidate, target: Option<&str>) -> bool {
     if deployment.spec.approval != Some(Approval::Manual) || candidate.approval.is_some() {
         return true;
     }
@@ -74,7 +76,7 @@ pub fn covers_terms(deployment: &BundleDeployment, candidate: &Candidate) -> boo
         Cause::Spec | Cause::Waiting(_) => None,
     };
     let named = history.iter().find(|revision| Some(revision.number) == named);
-    let terms = terms(deployment);
+    let terms = terms(deployment, target);
     // An approval of an earlier version of the controller does not say on which terms.
     let covers = |revision: &Revision| {
         let approval = revision.approval.as_ref();
@@ -102,16 +104,21 @@ pub fn on_default_terms(deployment: &BundleDeployment) -> BundleDeployment {
 
 /// The digest of a change: of its preview, of the terms of the spec, and of the number of its revision. So an approval serves once: the
 /// same change after a rollback is another one.
-pub fn digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
+pub fn digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview, target: Option<&str>) -> String {
     let change = preview.digest(&candidate.release.digest, &candidate.install_namespace);
     let number = revisions::number(deployment, candidate);
-    Digest::of(json!([change, number, terms(deployment)]).to_string().as_bytes()).to_string()
+    Digest::of(json!([change, number, terms(deployment, target)]).to_string().as_bytes()).to_string()
 }
 
 /// The digest of an update of the provisioner. It covers the component and the configuration, too: another component that would render the
 /// same now may render something else later. It also covers the approval before it: an update that changes no object begins no revision,
 /// and must not be approved by what approved it before, once the class went back and forth.
-pub fn update_digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
+pub fn update_digest(
+    deployment: &BundleDeployment,
+    candidate: &Candidate,
+    preview: &Preview,
+    target: Option<&str>,
+) -> String {
     let provisioner = json!([candidate.provisioner.class, candidate.provisioner.digest]);
     let config = match &candidate.config {
         revisions::Config::Known(config) => json!(config),
@@ -119,7 +126,7 @@ pub fn update_digest(deployment: &BundleDeployment, candidate: &Candidate, previ
     };
     let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
     let before = history.last().and_then(|current| current.approval.as_ref()).map(|approval| &approval.change);
-    let change = json!([digest(deployment, candidate, preview), provisioner, config, before]);
+    let change = json!([digest(deployment, candidate, preview, target), provisioner, config, before]);
     Digest::of(change.to_string().as_bytes()).to_string()
 }
 
@@ -176,7 +183,19 @@ pub(crate) fn update_message(name: &str, pending: &PendingChange) -> String {
 
 /// The finding about what an update of a provisioner adds to a release.
 pub fn unseen(gained: &[String]) -> String {
-    cut(format!("the update of the provisioner adds what the release had none of: {}", gained.join(", ")), LINE_BYTES)
+    let gained = gained.join(", ");
+    cut(
+        format!("the provisioner adds what the release had none of, without a change of the spec: {gained}"),
+        LINE_BYTES,
+    )
+}
+
+/// The finding that names the other cluster: the preview of a change does not show which one it was compared with.
+pub fn elsewhere(secret: &str, target: &str) -> String {
+    let line = format!(
+        "the objects are in the cluster of the kubeconfig in Secret {secret}: its namespace kube-system has UID {target}"
+    );
+    cut(line, LINE_BYTES)
 }
 
 fn first(lines: &[String], count: usize, bytes: usize) -> Vec<String> {
@@ -269,16 +288,16 @@ mod tests {
     #[test]
     fn only_a_new_revision_needs_approval() {
         let manual = deployment(json!({"approval": "Manual"}));
-        assert!(is_needed(&manual, &candidate(Cause::Spec)));
-        assert!(!is_needed(&manual, &candidate(Cause::Waiting(1))));
-        assert!(!is_needed(&deployment(json!({})), &candidate(Cause::Spec)));
-        assert!(!is_needed(&deployment(json!({"approval": "Automatic"})), &candidate(Cause::Spec)));
+        assert!(is_needed(&manual, &candidate(Cause::Spec), None));
+        assert!(!is_needed(&manual, &candidate(Cause::Waiting(1)), None));
+        assert!(!is_needed(&deployment(json!({})), &candidate(Cause::Spec), None));
+        assert!(!is_needed(&deployment(json!({"approval": "Automatic"})), &candidate(Cause::Spec), None));
     }
 
     #[test]
     fn a_rollout_goes_on_only_if_it_was_approved_or_ran_before() {
         let (same, other) = (Digest::of(b"a"), Digest::of(b"b"));
-        let terms = terms(&deployment(json!({})));
+        let terms = terms(&deployment(json!({})), None);
         let approval = json!({"approval": {"change": "sha256:1", "approvedBy": "alice", "terms": terms}});
         let on_other_terms = json!({"approval": {"change": "sha256:1", "approvedBy": "alice", "terms": "sha256:2"}});
         for (outcome, release, more, spec, pinned) in [
@@ -295,16 +314,16 @@ mod tests {
             ("Superseded", &other, json!({}), true, true),
         ] {
             let deployment = with_history(outcome, release, &more);
-            assert_eq!(is_needed(&deployment, &candidate(Cause::Spec)), spec, "{outcome} {more}");
-            assert_eq!(is_needed(&deployment, &candidate(Cause::Pinned(3))), pinned, "{outcome} {more}");
+            assert_eq!(is_needed(&deployment, &candidate(Cause::Spec), None), spec, "{outcome} {more}");
+            assert_eq!(is_needed(&deployment, &candidate(Cause::Pinned(3)), None), pinned, "{outcome} {more}");
             let failed = Cause::Failed { failed: 3, message: String::new(), to: 1 };
-            assert!(!is_needed(&deployment, &candidate(failed)), "what ran before needs none");
+            assert!(!is_needed(&deployment, &candidate(failed), None), "what ran before needs none");
         }
     }
 
     #[test]
     fn an_approval_covers_the_terms_of_the_spec() {
-        let before = terms(&deployment(json!({"approval": "Manual"})));
+        let before = terms(&deployment(json!({"approval": "Manual"})), None);
         for (spec, same) in [
             (json!({"suspend": true, "drift": "Report", "approval": "Automatic"}), true),
             (json!({"collisionProtection": "None"}), false),
@@ -315,7 +334,39 @@ mod tests {
             (json!({"rollout": {"historyLimit": 3}}), true),
             (json!({"rollout": {"onImmutable": {"default": "Recreate"}}}), false),
         ] {
-            assert_eq!(terms(&deployment(spec.clone())) == before, same, "{spec}");
+            assert_eq!(terms(&deployment(spec.clone()), None) == before, same, "{spec}");
+        }
+    }
+
+    #[test]
+    fn an_approval_covers_the_cluster_that_gets_the_objects() {
+        let into = |secret: &str| json!({"approval": "Manual", "kubeConfig": {"secretRef": {"name": secret}}});
+        let (staging, production) = (deployment(into("staging")), deployment(into("production")));
+        let of = |deployment: &BundleDeployment, target| {
+            let candidate = candidate(Cause::Spec);
+            let digest = digest(deployment, &candidate, &preview(1), target);
+            (terms(deployment, target), digest, update_digest(deployment, &candidate, &preview(1), target))
+        };
+        let approved = of(&staging, Some("s"));
+        assert_eq!(approved, of(&staging, Some("s")));
+        for (deployment, target) in [(&production, Some("p")), (&production, Some("s")), (&staging, Some("p"))] {
+            let other = of(deployment, target);
+            assert!(approved.0 != other.0 && approved.1 != other.1 && approved.2 != other.2, "{target:?}");
+        }
+
+        // The rollout that was approved does not begin or continue in another cluster.
+        let approval = json!({"approval": {"change": "sha256:1", "approvedBy": "alice", "terms": approved.0}});
+        for outcome in ["RollingOut", "Failed"] {
+            let status = with_history(outcome, &Digest::of(b"a"), &approval).status;
+            let with =
+                |deployment: &BundleDeployment| BundleDeployment { status: status.clone(), ..deployment.clone() };
+            for (deployment, target, needed) in
+                [(&staging, "s", false), (&staging, "p", true), (&production, "p", true), (&production, "s", true)]
+            {
+                let (deployment, candidate) = (with(deployment), candidate(Cause::Spec));
+                assert_eq!(is_needed(&deployment, &candidate, Some(target)), needed, "{target}");
+                assert_eq!(covers_terms(&deployment, &candidate, Some(target)), !needed, "{target}");
+            }
         }
     }
 
@@ -332,7 +383,7 @@ mod tests {
             "preflight": {}});
         let approved_on =
             |terms: Option<String>| json!({"approval": {"change": "sha256:1", "approvedBy": "a", "terms": terms}});
-        let of = |spec: &serde_json::Value| terms(&deployment(spec.clone()));
+        let of = |spec: &serde_json::Value| terms(&deployment(spec.clone()), None);
         for (spec, approval, covered) in [
             (json!({}), approved_on(Some(of(&json!({})))), true),
             (wide.clone(), approved_on(Some(of(&json!({})))), false),
@@ -342,13 +393,13 @@ mod tests {
         ] {
             let deployment = with(spec, approval);
             for cause in [Cause::Spec, Cause::Pinned(3)] {
-                assert_eq!(covers_terms(&deployment, &candidate(cause)), covered, "{:?}", deployment.status);
+                assert_eq!(covers_terms(&deployment, &candidate(cause), None), covered, "{:?}", deployment.status);
             }
             let now = chandler_api::ApprovedChange { change: "sha256:2".into(), approved_by: "a".into(), terms: None };
             let approved = Candidate { approval: Some(now), ..candidate(Cause::Spec) };
-            assert!(covers_terms(&deployment, &approved));
+            assert!(covers_terms(&deployment, &approved, None));
             let automatic = BundleDeployment { status: deployment.status.clone(), ..self::deployment(wide.clone()) };
-            assert!(covers_terms(&automatic, &candidate(Cause::Spec)));
+            assert!(covers_terms(&automatic, &candidate(Cause::Spec), None));
         }
         let strict = on_default_terms(&deployment(wide));
         let kept = json!({"rollout": {}, "deletion": {"policy": "Orphan"}});
@@ -358,7 +409,7 @@ mod tests {
     #[test]
     fn an_approval_serves_for_one_revision() {
         let candidate = candidate(Cause::Spec);
-        let of = |deployment: &BundleDeployment, objects| digest(deployment, &candidate, &preview(objects));
+        let of = |deployment: &BundleDeployment, objects| digest(deployment, &candidate, &preview(objects), None);
         let (first, other) = (deployment(json!({})), Digest::of(b"b"));
         assert_eq!(of(&first, 1), of(&first, 1));
         assert_ne!(of(&first, 1), of(&first, 2));
@@ -380,13 +431,13 @@ mod tests {
             };
             let config = super::revisions::Config::Known(config.as_object().cloned().unwrap());
             let candidate = Candidate { provisioner, config, ..candidate(Cause::Spec) };
-            update_digest(&deployment, &candidate, &preview(1))
+            update_digest(&deployment, &candidate, &preview(1), None)
         };
         let one = of("c", "sha256:1", json!({}));
         assert_eq!(one, of("c", "sha256:1", json!({})));
         assert_ne!(
             one,
-            digest(&deployment, &candidate(Cause::Spec), &preview(1)),
+            digest(&deployment, &candidate(Cause::Spec), &preview(1), None),
             "nor is it the digest of a usual change"
         );
         for other in
@@ -400,7 +451,7 @@ mod tests {
     fn the_approval_of_an_update_serves_once() {
         let of = |approval: serde_json::Value| {
             let deployment = with_history("Succeeded", &Digest::of(b"a"), &json!({"approval": approval}));
-            update_digest(&deployment, &candidate(Cause::Spec), &preview(0))
+            update_digest(&deployment, &candidate(Cause::Spec), &preview(0), None)
         };
         let (none, first) = (of(json!(null)), of(json!({"change": "sha256:1", "approvedBy": "a"})));
         let second = of(json!({"change": "sha256:2", "approvedBy": "a"}));

@@ -1,14 +1,19 @@
 //! Kinds of objects with which a release reaches beyond itself, and which of them a new release has and the one before had not.
 //!
-//! An author who changes a spec decides about the new release. No author decides what an update of a provisioner adds to the same
-//! content, so these additions wait for approval, whatever `spec.approval` says.
+//! An author who changes a spec decides about the new release. No author decides what else adds to the same content: another component of the
+//! class, other defaults in the configuration of the class, or a component that renders more once the cluster serves another kind. So these
+//! additions wait for approval, whatever `spec.approval` says.
 
 use std::collections::BTreeSet;
 
 use chandler_api::{OwnKind, Revision};
-use chandler_core::{ObjectKey, Release};
+use chandler_core::{Digest, ObjectKey, Release};
+use serde_json::Value;
 
-use super::revisions::{Candidate, Cause};
+use super::{
+    revisions::{Candidate, Cause, Config},
+    updates,
+};
 
 /// The groups all of whose objects grant permissions, or decide about requests of others.
 const GROUPS: &[&str] = &[
@@ -38,6 +43,33 @@ pub fn is_update_of_provisioner(history: &[Revision], candidate: &Candidate) -> 
     candidate.cause == Cause::Spec && history.last().is_some_and(is_other)
 }
 
+/// The revision that the author of the BundleDeployment decided about: the last one, or while that is a rollback the one that it rolled back, if
+/// the candidate has its class, content, namespace and own configuration and is another release. `None` if the author decides about the
+/// candidate, or nothing changes.
+pub fn decided<'a>(history: &'a [Revision], candidate: &Candidate) -> Option<&'a Revision> {
+    let same = |revision: &&Revision| {
+        revision.provisioner.class == candidate.provisioner.class
+            && revision.content_digest == candidate.content_digest
+            && revision.install_namespace == candidate.install_namespace
+            && has_own_config(revision, candidate)
+    };
+    let decided = updates::recent(history).filter(|_| candidate.cause == Cause::Spec).find(same)?;
+    (decided.release_digest != candidate.release.digest.as_str()).then_some(decided)
+}
+
+/// Whether the BundleDeployment sets the same configuration. Revisions of earlier versions have only the digest that includes the defaults
+/// of the class.
+fn has_own_config(revision: &Revision, candidate: &Candidate) -> bool {
+    if revision.own_config_digest.is_some() {
+        return revision.own_config_digest == candidate.own_config;
+    }
+    let all = match &candidate.config {
+        Config::Known(config) => Digest::of(Value::Object(config.clone()).to_string().as_bytes()).to_string(),
+        Config::Digest(digest) => digest.clone(),
+    };
+    revision.config_digest == all
+}
+
 /// The kinds of a release that reach beyond it.
 fn privileges(release: &Release) -> BTreeSet<String> {
     release.objects().iter().filter_map(|object| privilege(&object.key)).collect()
@@ -60,8 +92,8 @@ fn privilege(key: &ObjectKey) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use chandler_api::ProvisionerInUse;
-    use chandler_core::{Digest, Object};
-    use serde_json::{Value, json};
+    use chandler_core::Object;
+    use serde_json::json;
 
     use super::*;
 
@@ -114,6 +146,61 @@ mod tests {
         }
         let more = release(&[map, object("apps/v1", "Deployment", Some("shop"), "a")]);
         assert_eq!(gained(Some(&before), &more), [""; 0]);
+    }
+
+    #[test]
+    fn an_author_decides_about_content_and_own_configuration_only() {
+        let config = |value: &Value| Config::Known(value.as_object().cloned().unwrap());
+        let installed = Candidate {
+            own_config: Some("own".into()),
+            content_digest: "x".into(),
+            config: config(&json!({"tide": "low"})),
+            ..rendered_by("sha256:1")
+        };
+        let revision = |number: i64, candidate: &Candidate| Revision {
+            number,
+            content_digest: candidate.content_digest.clone(),
+            install_namespace: candidate.install_namespace.clone(),
+            provisioner: candidate.provisioner.clone(),
+            own_config_digest: candidate.own_config.clone(),
+            config_digest: Digest::of(json!({"tide": "low"}).to_string().as_bytes()).to_string(),
+            release_digest: candidate.release.digest.to_string(),
+            ..Revision::default()
+        };
+        let history = [revision(1, &installed)];
+        let number =
+            |history: &[Revision], candidate: &Candidate| decided(history, candidate).map(|found| found.number);
+        assert_eq!(number(&history, &installed), None, "nothing changes");
+        let release = Candidate::of_release(&Digest::of(b"more"), "n").release;
+        let more = Candidate { release, ..installed.clone() };
+        assert_eq!(number(&history, &more), Some(1), "the component renders more, as in another cluster");
+        let configured = Candidate { config: config(&json!({"tide": "high"})), ..more.clone() };
+        assert_eq!(number(&history, &configured), Some(1), "the class has other defaults");
+        let provisioner = rendered_by("sha256:2").provisioner;
+        assert_eq!(number(&history, &Candidate { provisioner, ..more.clone() }), Some(1), "another component");
+
+        // What its author decides.
+        assert_eq!(number(&[], &more), None);
+        for candidate in [
+            Candidate { content_digest: "y".into(), ..more.clone() },
+            Candidate { own_config: Some("other".into()), ..more.clone() },
+            Candidate { install_namespace: "m".into(), ..more.clone() },
+            Candidate { cause: Cause::Pinned(1), ..more.clone() },
+        ] {
+            assert_eq!(number(&history, &candidate), None, "{candidate:?}");
+        }
+        let mut other = more.clone();
+        other.provisioner.class = "other".into();
+        assert_eq!(number(&history, &other), None, "the author named another class");
+
+        // A rollback decides nothing.
+        let earlier = Candidate { content_digest: "w".into(), ..installed.clone() };
+        let back = Revision { rollback_to: Some(1), ..revision(3, &earlier) };
+        assert_eq!(number(&[revision(1, &earlier), revision(2, &installed), back], &more), Some(2));
+
+        // A revision of an earlier version has no digest of its own configuration.
+        let old = [Revision { own_config_digest: None, ..revision(1, &installed) }];
+        assert_eq!((number(&old, &more), number(&old, &configured)), (Some(1), None));
     }
 
     #[test]

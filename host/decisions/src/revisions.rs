@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use super::{
     assessment::{ReleaseFacts, Selection},
     spec_error::SpecError,
+    updates,
 };
 use crate::problem::Problem;
 
@@ -362,14 +363,20 @@ fn settle(current: &mut Revision, step: RevisionStep<'_>, terms: &RevisionTerms)
     }
 }
 
-/// Drops the oldest revisions beyond the limit, but none that may run again or must not run again.
+/// Drops the oldest revisions beyond the limit, but none that may run again or must not run again, nor the one that an update of the class
+/// replaced: an update that goes back runs it again.
 fn shorten(history: &mut Vec<Revision>, terms: &RevisionTerms) {
+    let replaced = |revision: &Revision| {
+        let is_update = |last: &Revision| updates::is_of_class(revision, last);
+        revision.outcome == Outcome::Succeeded && history.last().is_some_and(is_update)
+    };
     let newest = |wanted: &dyn Fn(&Revision) -> bool| history.iter().rfind(|revision| wanted(revision));
     let kept: Vec<i64> = [
         history.last(),
         newest(&|revision| revision.outcome == Outcome::Succeeded),
         newest(&|revision| revision.outcome == Outcome::Failed && revision.generation == terms.generation),
         newest(&|revision| Some(revision.number) == terms.pinned),
+        newest(&replaced),
     ]
     .into_iter()
     .flatten()

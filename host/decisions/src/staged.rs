@@ -6,7 +6,8 @@
 //! once the one that failed succeeded with the component after all, and begins anew with another component.
 //!
 //! Only what the update did counts: a new installation that fails, new content, and a BundleDeployment that becomes unhealthy after the update
-//! is complete say nothing about the component, and must not take it away from others.
+//! is complete, or an hour after its own update, say nothing about the component, and must not take it away from others. One that cannot begin
+//! does not keep an update from being complete.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,11 +15,17 @@ use std::{
 };
 
 use chandler_api::{Outcome, Revision, StagedUpdate};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::updates;
 
 /// How many percent are updated at once by default.
 const PERCENT: i32 = 10;
 /// How long one that may be updated keeps others waiting without beginning: its source may be gone, or its account.
 const PATIENCE: Duration = Duration::from_mins(10);
+/// How long after its update a BundleDeployment that becomes unhealthy stops the update of the others. The record has the time of its update, so that
+/// a restart of the controller decides the same.
+const OBSERVED: Duration = Duration::from_hours(1);
 
 /// Where a user of a class is on its way to a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +36,7 @@ pub enum Progress {
     Updating,
     /// It runs what the component rendered.
     Updated,
-    /// The update succeeded there, and its objects are not healthy now. That is a failure until the update is complete.
+    /// The update succeeded there less than an hour ago, and its objects are not healthy now. That is a failure until the update is complete.
     Unhealthy,
     /// The component does not render it, or what it rendered failed.
     Failed,
@@ -55,7 +62,7 @@ pub struct Stage {
     pub admitted: BTreeMap<String, Duration>,
     /// Those that failed. If any did, the update is stopped.
     pub failed: BTreeSet<String>,
-    /// Whether all had the component once. What fails later does not take it away from the others.
+    /// Whether all that could begin had the component once. What fails later does not take it away from the others.
     pub is_complete: bool,
 }
 
@@ -83,13 +90,17 @@ impl Stage {
 }
 
 /// Where a BundleDeployment with this history is on its way to a component. `is_refused`: the component does not render its bundle, or the
-/// update failed before; `is_unhealthy`: its objects are not healthy now.
-pub fn progress(history: &[Revision], component: &str, is_refused: bool, is_unhealthy: bool) -> Progress {
+/// update failed before; `is_unhealthy`: its objects are not healthy now. One that was unhealthy soon after its update stays so until it is
+/// healthy, since it counts as refused.
+pub fn progress(history: &[Revision], component: &str, is_refused: bool, is_unhealthy: bool, now: &Time) -> Progress {
+    let is_observed = |at: usize| is_refused || history.get(at).is_some_and(|revision| is_recent(revision, now));
     let with_it = history.iter().rposition(|revision| revision.provisioner.digest == component);
     let is_current = with_it.is_some_and(|at| at + 1 == history.len());
     match with_it.and_then(|at| Some((history.get(at)?.outcome, is_update(history, at)))) {
         Some((Outcome::Failed, true)) => Progress::Failed,
-        Some((Outcome::Succeeded, true)) if is_current && is_unhealthy => Progress::Unhealthy,
+        Some((Outcome::Succeeded, true)) if is_current && is_unhealthy && with_it.is_some_and(is_observed) => {
+            Progress::Unhealthy
+        }
         Some((Outcome::RollingOut, true)) if is_current => Progress::Updating,
         // What its author changed says nothing about the component.
         Some(_) if is_current => Progress::Updated,
@@ -98,15 +109,17 @@ pub fn progress(history: &[Revision], component: &str, is_refused: bool, is_unhe
     }
 }
 
+/// Whether a revision succeeded less than [`OBSERVED`] ago.
+fn is_recent(revision: &Revision, now: &Time) -> bool {
+    let since = revision.completion_time.as_ref().map(|completed| now.0.duration_since(completed.0));
+    // A clock that was set back makes no update older.
+    since.is_some_and(|since| Duration::try_from(since).unwrap_or_default() < OBSERVED)
+}
+
 /// Whether an update of the class made a revision: another component rendered the same content with the same configuration before.
 fn is_update(history: &[Revision], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| history.get(before));
-    before.zip(history.get(at)).is_some_and(|(before, revision)| {
-        before.provisioner.class == revision.provisioner.class
-            && before.provisioner.digest != revision.provisioner.digest
-            && before.content_digest == revision.content_digest
-            && before.own_config_digest == revision.own_config_digest
-    })
+    before.zip(history.get(at)).is_some_and(|(before, revision)| updates::is_of_class(before, revision))
 }
 
 /// Whether a BundleDeployment with these labels comes first.
@@ -130,19 +143,20 @@ pub fn decide(
 ) -> Stage {
     let before = before.filter(|before| before.component == component);
     let with = |progress: Progress| members.iter().filter(move |member| member.progress == progress);
-    let is_left = |member: &Member| !matches!(member.progress, Progress::Updated | Progress::Unhealthy);
-    let is_complete =
-        before.is_some_and(|before| before.is_complete) || (!members.is_empty() && !members.iter().any(is_left));
+    let since = |member: &Member| before.and_then(|before| before.admitted.get(&member.name)).copied().unwrap_or(now);
+    // It may still be updated, and others no longer wait for it.
+    let is_stuck =
+        |member: &Member| member.progress == Progress::Earlier && now.saturating_sub(since(member)) >= PATIENCE;
+    let has_it = |member: &Member| matches!(member.progress, Progress::Updated | Progress::Unhealthy);
+    let is_left = |member: &Member| !has_it(member);
+    let is_done = members.iter().any(has_it) && members.iter().all(|member| has_it(member) || is_stuck(member));
+    let is_complete = before.is_some_and(|before| before.is_complete) || is_done;
     let unhealthy = with(Progress::Unhealthy).filter(|_| !is_complete);
     let failed = with(Progress::Failed).chain(unhealthy).map(|member| member.name.clone()).collect();
     let stage = Stage { component: component.to_owned(), failed, is_complete, ..Stage::default() };
     if !stage.failed.is_empty() {
         return stage;
     }
-    let since = |member: &Member| before.and_then(|before| before.admitted.get(&member.name)).copied().unwrap_or(now);
-    // It may still be updated, and others no longer wait for it.
-    let is_stuck =
-        |member: &Member| member.progress == Progress::Earlier && now.saturating_sub(since(member)) >= PATIENCE;
     let first_left = members.iter().any(|member| member.is_first && is_left(member) && !is_stuck(member));
     let (stuck, mut next): (Vec<&Member>, Vec<&Member>) =
         with(Progress::Earlier).filter(|member| member.is_first || !first_left).partition(|member| is_stuck(member));
@@ -156,13 +170,24 @@ pub fn decide(
 #[cfg(test)]
 mod tests {
     use chandler_api::ProvisionerInUse;
+    use k8s_openapi::jiff::Timestamp;
     use proptest::prelude::*;
 
     use super::*;
 
+    fn at(second: i64) -> Time {
+        Time(Timestamp::from_second(second).unwrap())
+    }
+
     fn revision(component: &str, outcome: Outcome) -> Revision {
         let provisioner = ProvisionerInUse { digest: component.into(), ..ProvisionerInUse::default() };
-        Revision { provisioner, outcome, ..Revision::default() }
+        let completion_time = (outcome != Outcome::RollingOut).then(|| at(0));
+        Revision { provisioner, outcome, completion_time, ..Revision::default() }
+    }
+
+    /// The progress soon after the last update.
+    fn progress(history: &[Revision], component: &str, is_refused: bool, is_unhealthy: bool) -> Progress {
+        super::progress(history, component, is_refused, is_unhealthy, &at(60))
     }
 
     fn member(name: &str, is_first: bool, progress: Progress) -> Member {
@@ -187,6 +212,55 @@ mod tests {
         assert_eq!(of(&[new(Succeeded), old.clone()], false, false), Progress::Earlier);
         assert_eq!(of(&[new(Failed), old.clone(), new(Succeeded)], false, false), Progress::Updated);
         assert_eq!(progress(&[], "new", false, false), Progress::Earlier);
+    }
+
+    #[test]
+    fn ill_health_counts_for_an_hour_after_the_update() {
+        let history = [revision("old", Outcome::Succeeded), revision("new", Outcome::Succeeded)];
+        for (second, is_refused, expected) in [
+            (-5, false, Progress::Unhealthy),
+            (3599, false, Progress::Unhealthy),
+            (3600, false, Progress::Updated),
+            (1_209_600, false, Progress::Updated),
+            // It was unhealthy before the hour was over, and the update stopped.
+            (3600, true, Progress::Unhealthy),
+        ] {
+            assert_eq!(super::progress(&history, "new", is_refused, true, &at(second)), expected, "{second}");
+            assert_eq!(super::progress(&history, "new", is_refused, false, &at(second)), Progress::Updated);
+        }
+    }
+
+    /// Its source or its account is gone: it keeps a release that is healthy.
+    #[test]
+    fn one_that_cannot_begin_keeps_no_update_incomplete() {
+        let (settings, now) = (StagedUpdate { percent: Some(100), ..StagedUpdate::default() }, Duration::ZERO);
+        let mut members = [
+            member("a", false, Progress::Earlier),
+            member("b", false, Progress::Updated),
+            member("c", false, Progress::Updated),
+        ];
+        let begun = decide(&settings, "new", &members, None, now);
+        assert!(!begun.is_complete && begun.admits("a", "new"));
+        members[2].progress = Progress::Unhealthy;
+        let early = decide(&settings, "new", &members, Some(&begun), now + PATIENCE / 2);
+        assert!(early.goes_back("b", "new"), "the update is under way");
+        let late = decide(&settings, "new", &members, Some(&begun), now + PATIENCE);
+        assert!(late.is_complete && !late.is_stopped("new") && late.admits("a", "new"), "{late:?}");
+        // It begins after all, and fails.
+        members[0].progress = Progress::Failed;
+        let failed = decide(&settings, "new", &members, Some(&late), now + 2 * PATIENCE);
+        assert!(failed.goes_back("a", "new") && !failed.goes_back("b", "new"));
+
+        // After a restart, the history of the one that is unhealthy says that its update is long over.
+        let history = [revision("old", Outcome::Succeeded), revision("new", Outcome::Succeeded)];
+        members[0].progress = Progress::Earlier;
+        members[2].progress = super::progress(&history, "new", false, true, &at(1_209_600));
+        assert!(!decide(&settings, "new", &members, None, now).is_stopped("new"));
+
+        // Where none was updated, the update is not complete.
+        let stuck = [member("a", false, Progress::Earlier)];
+        let begun = decide(&settings, "new", &stuck, None, now);
+        assert!(!decide(&settings, "new", &stuck, Some(&begun), now + PATIENCE).is_complete);
     }
 
     #[test]

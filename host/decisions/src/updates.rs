@@ -100,9 +100,17 @@ pub fn moves(policy: UpdatePolicy, turn: Turn, history: &[Revision], held: &Cand
 }
 
 /// The last revision; while it is a rollback, also what it rolled back, to the one that the spec caused. The newest first.
-fn recent(history: &[Revision]) -> impl Iterator<Item = &Revision> {
+pub(crate) fn recent(history: &[Revision]) -> impl Iterator<Item = &Revision> {
     let rollbacks = history.iter().rev().take_while(|revision| revision.rollback_to.is_some()).count();
     history.iter().rev().take(rollbacks.saturating_add(1))
+}
+
+/// Whether an update of the class leads from one revision to another one: another component renders the same content with the same configuration.
+pub(crate) fn is_of_class(before: &Revision, after: &Revision) -> bool {
+    before.provisioner.class == after.provisioner.class
+        && before.provisioner.digest != after.provisioner.digest
+        && before.content_digest == after.content_digest
+        && before.own_config_digest == after.own_config_digest
 }
 
 /// Whether the BundleDeployment sets the same configuration. Revisions of earlier versions have only the digest that includes the defaults

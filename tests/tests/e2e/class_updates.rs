@@ -382,6 +382,53 @@ async fn privileges_that_an_update_adds_wait_whatever_the_mode() {
     world.finish().await;
 }
 
+/// The author of the class decides about the defaults, and the author of the BundleDeployment about what comes of them.
+#[tokio::test]
+async fn privileges_that_the_configuration_of_a_class_adds_wait_whatever_the_mode() {
+    let world = World::new().await;
+    let (class, name) = (world.name(), world.name());
+    let (image, helm) = push(&world, wasm("helm.wasm"));
+    create_class(&world, &class, json!({"updatePolicy": "Automatic"}), &image, &helm).await;
+    let binding = format!(
+        "{{{{ if .Values.tide }}}}\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: {name}}}\n\
+         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}\n\
+         subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: Group, name: keepers}}]\n{{{{ end }}}}\n"
+    );
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {depth: '{{ .Values.depth }}'}\n";
+    let chart = Bundle::empty()
+        .with("Chart.yaml", "apiVersion: v2\nname: harbour\nversion: 0.1.0\n")
+        .with("values.yaml", "depth: shallow\n")
+        .with("templates/binding.yaml", &binding)
+        .with("templates/map.yaml", map);
+    world.deploy(&name, &class, &world.push(&chart).await).await;
+    rendered_by(&world, &name, &helm).await;
+    let configure = async |values: Value| {
+        let patch = Patch::Merge(json!({"spec": {"config": {"values": values}}}));
+        classes(&world).patch(&class, &PatchParams::default(), &patch).await.expect("the change is accepted");
+    };
+    // What adds no privileges does not wait.
+    configure(json!({"depth": "deep"})).await;
+    wait::until(&world.config_maps(), "note", "configured", |map| {
+        map.and_then(|map| map.data.as_ref()?.get("depth")).is_some_and(|depth| depth == "deep")
+    })
+    .await;
+
+    configure(json!({"depth": "deep", "tide": "high"})).await;
+    let waits = |deployment: Option<&BundleDeployment>| pending(deployment).is_some();
+    let waiting = wait::until(&world.deployments(), &name, "waiting", waits).await.expect("the object exists");
+    let change = pending(Some(&waiting)).expect("a pending change").clone();
+    let binding = "ClusterRoleBinding.rbac.authorization.k8s.io";
+    assert!(change.findings.iter().any(|line| line.contains(binding)), "{change:?}");
+    let bindings: Api<ClusterRoleBinding> = Api::all(world.client.clone());
+    assert!(bindings.get_opt(&name).await.expect("an answer").is_none() && has(&world, "note").await);
+
+    world.approve(&name, &change.digest).await;
+    wait::until(&bindings, &name, "created", |binding| binding.is_some()).await;
+    let without = |deployment: Option<&BundleDeployment>| deployment.is_some() && pending(deployment).is_none();
+    wait::until(&world.deployments(), &name, "without a pending change", without).await;
+    world.finish().await;
+}
+
 fn named(conditions: &[Condition], kind: &str) -> Option<(String, String)> {
     let found = conditions.iter().find(|condition| condition.type_ == kind)?;
     Some((found.status.clone(), found.reason.clone()))

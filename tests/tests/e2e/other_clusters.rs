@@ -293,6 +293,46 @@ async fn a_kubeconfig_may_change_its_credentials_and_not_its_cluster() {
 }
 
 #[tokio::test]
+async fn an_approval_is_for_one_cluster() {
+    let world = World::new().await;
+    let (staging, production) = (Other::start(&world).await, Other::start(&world).await);
+    let name = world.name();
+    write_secret(&world, "there", "value", &staging.cluster.kubeconfig()).await;
+    let mut spec = spec(&world, &world.push(&bundle("first")).await, "there");
+    spec["approval"] = json!("Manual");
+    world.apply(&name, spec).await;
+    let pending =
+        |found: Option<&BundleDeployment>| found.and_then(|found| found.status.as_ref()?.pending_change.clone());
+    let waits = async |before: &str| {
+        let is_other = |found: Option<&BundleDeployment>| pending(found).is_some_and(|change| change.digest != before);
+        let found = wait::until(&world.deployments(), &name, "waiting for approval", is_other).await;
+        pending(found.as_ref()).expect("a change")
+    };
+    let first = waits("").await;
+    assert!(first.findings.iter().any(|line| line.contains("its namespace kube-system has UID")), "{first:?}");
+
+    // The approval comes after the Secret leads to another cluster.
+    write_secret(&world, "there", "value", &production.cluster.kubeconfig()).await;
+    request(&world, &name).await;
+    let second = waits(&first.digest).await;
+    assert_eq!((first.created, &first.objects), (second.created, &second.objects));
+    world.approve(&name, &first.digest).await;
+    let handled = json!({"metadata": {"annotations": {"reconcile.chandler.dev/requestedAt": "after the approval"}}});
+    world.deployments().patch(&name, &PatchParams::default(), &Patch::Merge(handled)).await.expect("it exists");
+    wait::until(&world.deployments(), &name, "reconciled", |found| {
+        let status = found.and_then(|found| found.status.as_ref());
+        status.is_some_and(|status| status.last_handled_reconcile_at.as_deref() == Some("after the approval"))
+    })
+    .await;
+    assert_eq!((staging.value("one").await, production.value("one").await), (None, None));
+
+    world.approve(&name, &second.digest).await;
+    becomes(&production, "one", Some("first")).await;
+    assert_eq!(staging.value("one").await, None);
+    world.finish().await;
+}
+
+#[tokio::test]
 async fn a_kubeconfig_gives_its_author_nothing_but_the_permissions_of_its_user() {
     let world = World::new().await;
     let other = Other::start(&world).await;

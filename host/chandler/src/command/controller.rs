@@ -164,7 +164,7 @@ pub struct Controller {
     /// Maximum number of kubeconfigs with which bundles are installed into other clusters (spec.kubeConfig); 0 allows no other cluster
     ///
     /// Users who may write BundleDeployments and read Secrets in their namespace then make the controller connect to the servers of their
-    /// kubeconfigs, from its network position. Each kubeconfig may take 32 MiB of memory.
+    /// kubeconfigs, from its network position. What their servers answer may take 8 MiB of memory for each, and 384 MiB together.
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=256))]
     pub target_clusters: u16,
 

@@ -110,10 +110,15 @@ impl Subject {
         candidate: &Candidate,
         accounts: &AccountPolicy,
     ) -> Result<Owner, SpecError> {
-        if approval::covers_terms(&self.deployment, candidate) {
+        if approval::covers_terms(&self.deployment, candidate, self.target_uid()) {
             return self.owner(candidate, accounts);
         }
         self.owner_for(&approval::on_default_terms(&self.deployment), candidate, accounts)
+    }
+
+    /// The UID of the other cluster that its objects are in, as far as it has one and it is available.
+    pub(super) fn target_uid(&self) -> Option<&str> {
+        self.target.as_ref().map(|target| target.uid.as_str())
     }
 
     /// The owner of the objects that are about to be deleted.

@@ -9,6 +9,7 @@ use chandler_decisions::{
     staged::{self, Member, Progress, Stage},
 };
 use futures::FutureExt as _;
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::ResourceExt as _;
 
 use super::{reconciler::ProvisionerClasses, users::uses};
@@ -72,7 +73,7 @@ impl ProvisionerClasses {
             let is_refused = has_failed || self.memory.failed_updates.is_refused(&name, component);
             let is_first = staged::is_first(&settings, deployment.labels());
             let is_unhealthy = is_unhealthy(deployment);
-            let progress = staged::progress(history, component, is_refused, is_unhealthy);
+            let progress = staged::progress(history, component, is_refused, is_unhealthy, &Time(Timestamp::now()));
             // The component did not break an installation that failed before. It is updated when its author repairs it, or approves the update.
             let was_broken = last.outcome == Outcome::Failed || is_unhealthy;
             (progress != Progress::Earlier || !was_broken).then_some(Member { name, is_first, progress })

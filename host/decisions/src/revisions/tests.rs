@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::staged;
 
 fn at(second: i64) -> Time {
     Time(Timestamp::from_second(second).unwrap())
@@ -212,6 +213,30 @@ fn revisions_that_may_run_again_or_must_not_are_kept() {
         shorten(&mut history, &RevisionTerms { limit, pinned, ..terms(2, 0) });
         assert_eq!(history.iter().map(|revision| revision.number).collect::<Vec<_>>(), kept, "{limit} {pinned:?}");
     }
+}
+
+/// Without the revision before it, an update of the class does not look like one, and has nothing to go back to.
+#[test]
+fn the_revision_that_an_update_of_the_class_replaced_is_kept() {
+    let revision = |number, component: &str, content: &str| Revision {
+        number,
+        outcome: Outcome::Succeeded,
+        provisioner: ProvisionerInUse { digest: component.into(), ..ProvisionerInUse::default() },
+        content_digest: content.into(),
+        completion_time: Some(at(number)),
+        ..Revision::default()
+    };
+    let kept = |history: &[Revision]| {
+        let mut history = history.to_vec();
+        shorten(&mut history, &RevisionTerms { limit: 1, ..terms(1, 0) });
+        history
+    };
+    let numbers = |history: &[Revision]| history.iter().map(|revision| revision.number).collect::<Vec<_>>();
+    let updated = kept(&[revision(1, "oldest", "x"), revision(2, "old", "x"), revision(3, "new", "x")]);
+    assert_eq!(numbers(&updated), [2, 3]);
+    assert_eq!(staged::progress(&updated, "new", false, true, &at(3)), staged::Progress::Unhealthy);
+    assert_eq!(numbers(&kept(&[revision(1, "old", "x"), revision(2, "new", "y")])), [2], "its author changed it");
+    assert_eq!(numbers(&kept(&[revision(1, "old", "x"), revision(2, "old", "x")])), [2]);
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn finds(deployment: &BundleDeployment, finding: Finding) -> Assessment {
     let candidate = candidate(&version, cause.clone());
     let begins = revisions::begins(&history, &candidate);
     let complete = current.filter(|current| current.outcome == Outcome::Succeeded);
-    if cause == Cause::Spec && chandler_decisions::approval::is_needed(deployment, &candidate) {
+    if cause == Cause::Spec && chandler_decisions::approval::is_needed(deployment, &candidate, None) {
         let runs = complete.and_then(|current| current.version.as_deref());
         return needs_approval(&version, chandler_api::PendingChange::default(), runs);
     }

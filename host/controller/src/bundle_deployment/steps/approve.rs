@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_api::{ApprovedChange, BundleDeployment, PendingChange, approval::LISTED_FINDINGS};
+use chandler_api::{ApprovedChange, PendingChange, approval::LISTED_FINDINGS};
 use chandler_core::{Digest, Release};
 use chandler_decisions::{
     approval,
@@ -23,6 +23,7 @@ use super::{
     prepare::{PrepareHandles, Update},
     restore::{self, Restored},
 };
+use crate::targets::Key;
 
 /// A release that may run. Only this step makes one, and a rollout takes nothing else.
 pub(in super::super) struct Approved {
@@ -102,15 +103,15 @@ pub(in super::super) async fn approve(
 ) -> Result<Approved, Box<NotApproved>> {
     let deployment = &subject.deployment;
     let gained = gained(restore_handles, subject, &chosen).await;
-    if gained.is_empty() && !approval::is_needed(deployment, &chosen.candidate) {
+    if gained.is_empty() && !approval::is_needed(deployment, &chosen.candidate, subject.target_uid()) {
         return Ok(Box::pin(with_update(handles, subject, chosen)).await);
     }
     let preview = match preview(handles, subject, &chosen.candidate, &chosen.release).await {
         Ok(preview) => preview,
         Err(error) => return Err(Box::new(NotApproved { selection: chosen.selection(), error: error.into() })),
     };
-    let change = approval::digest(deployment, &chosen.candidate, &preview);
-    if let Some(approval) = given(handles, deployment, &change) {
+    let change = approval::digest(deployment, &chosen.candidate, &preview, subject.target_uid());
+    if let Some(approval) = given(handles, subject, &change) {
         let mut approved = Approved::of(chosen);
         approved.candidate.approval = Some(approval);
         return Ok(approved);
@@ -120,8 +121,8 @@ pub(in super::super) async fn approve(
         PendingChange { provisioner: Some(provisioner), ..approval::pending(&chosen.candidate, change, &preview) };
     if !gained.is_empty() {
         pending.findings.insert(0, approval::unseen(&gained));
-        pending.findings.truncate(LISTED_FINDINGS);
     }
+    let pending = with_target(subject, pending);
     let required = |chosen: &Chosen, pending| {
         let described = Some((chosen.bundle.clone(), chosen.release.digest().clone()));
         let selection = Selection { described, pending: Some(pending), ..chosen.selection() };
@@ -150,17 +151,16 @@ pub(in super::super) async fn approve(
     }
 }
 
-/// What an update of the provisioner adds to the release without review. If the previous release is unavailable, everything counts as
-/// added.
+/// What is added to the release without a decision of its author: by an update of the provisioner, by the configuration of the class, or by
+/// a component that renders more than before. If the previous release is unavailable, everything counts as added.
 async fn gained(handles: &PrepareHandles<'_>, subject: &Subject, chosen: &Chosen) -> Vec<String> {
-    let history = subject.history();
-    let Some(current) = history.last().filter(|_| privileges::is_update_of_provisioner(history, &chosen.candidate))
-    else {
+    let Some(current) = privileges::decided(subject.history(), &chosen.candidate) else { return Vec::new() };
+    if privileges::gained(None, &chosen.release).is_empty() {
         return Vec::new();
-    };
+    }
     let before = restore::restore(handles, subject, current, Cause::Waiting(current.number)).await;
     let before = before.inspect_err(|error| {
-        tracing::debug!(deployment = %subject.name(), %error, "the release before an update of its provisioner is unavailable");
+        tracing::debug!(deployment = %subject.name(), %error, "the release that its author decided about is unavailable");
     });
     let before = before.ok().map(|restored| restored.release);
     privileges::gained(before.as_deref(), &chosen.release)
@@ -181,8 +181,8 @@ async fn with_update(handles: &ApproveHandles<'_>, subject: &Subject, mut chosen
             return Approved { pending, ..Approved::of(chosen) };
         }
     };
-    let change = approval::update_digest(deployment, &candidate, &preview);
-    if let Some(approval) = given(handles, deployment, &change) {
+    let change = approval::update_digest(deployment, &candidate, &preview, subject.target_uid());
+    if let Some(approval) = given(handles, subject, &change) {
         let bundle = BundleFacts { warnings: chosen.bundle.warnings.clone(), ..bundle::facts(&release) };
         let candidate = Candidate { approval: Some(approval), ..candidate };
         return Approved { release, candidate, bundle, ..Approved::of(chosen) };
@@ -192,13 +192,24 @@ async fn with_update(handles: &ApproveHandles<'_>, subject: &Subject, mut chosen
         provisioner: Some(updates::change(subject.history(), &candidate)),
         ..approval::pending(&candidate, change, &preview)
     };
-    Approved { pending: Some(pending), ..Approved::of(chosen) }
+    Approved { pending: Some(with_target(subject, pending)), ..Approved::of(chosen) }
+}
+
+/// A change that waits, with the name of the other cluster that it is for, and no more findings than are listed.
+fn with_target(subject: &Subject, mut pending: PendingChange) -> PendingChange {
+    if let (Some(key), Some(uid)) = (Key::of(&subject.deployment), subject.target_uid()) {
+        pending.findings.insert(0, approval::elsewhere(&key.secret(), uid));
+    }
+    pending.findings.truncate(LISTED_FINDINGS);
+    pending
 }
 
 /// The approval of a change on the terms of the current spec, if someone gave it.
-fn given(handles: &ApproveHandles<'_>, deployment: &BundleDeployment, change: &str) -> Option<ApprovedChange> {
+fn given(handles: &ApproveHandles<'_>, subject: &Subject, change: &str) -> Option<ApprovedChange> {
+    let deployment = &subject.deployment;
     let approved_by = handles.approvals.of(deployment, change)?.spec.approved_by;
-    Some(ApprovedChange { change: change.to_owned(), approved_by, terms: Some(approval::terms(deployment)) })
+    let terms = Some(approval::terms(deployment, subject.target_uid()));
+    Some(ApprovedChange { change: change.to_owned(), approved_by, terms })
 }
 
 /// What the candidate would change.

@@ -47,7 +47,8 @@ pub(in super::super) async fn find(
         let all = installer.deployments.all();
         all.iter().filter_map(|guarded| Key::of(guarded.0.as_ref().ok()?)).collect()
     };
-    let (target, info) = installer.targets.begin(&key, &kubeconfig, in_use).await?;
+    let holds = !recorded.holdings.is_empty();
+    let (target, info) = installer.targets.begin(&key, &kubeconfig, holds, in_use).await?;
     if let Some(problem) = differs(&name, &key, &target.uid, &recorded) {
         return Err(problem);
     }
