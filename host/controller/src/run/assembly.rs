@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chandler_api::{Alert, BundleDeployment, names::TEARDOWN_FINALIZER};
+use chandler_client::Fence;
 use chandler_content::{ImageOptions, Images, Posts, RegistrySettings, Store};
 use chandler_engine::{Engine, EngineOptions};
 use chandler_permissions::{Account, Installation};
@@ -90,18 +91,19 @@ fn noting(rollout: Rollout, own_writes: OwnWrites<BundleDeployment>) -> Rollout 
     })
 }
 
-/// What installs BundleDeployments.
+/// What installs BundleDeployments. The fence is for the clients of other clusters.
 pub(super) fn installer(
     preparer: Arc<Preparer>,
     approvals: Approvals,
     deployments: &Reflector<BundleDeployment>,
+    fence: Option<Fence>,
 ) -> Installer {
     let Cluster { client, availability, options, .. } = preparer.cluster.as_ref();
     let own_writes = deployments.own_writes();
     let settings =
         chandler_rollout::Options { installation: installation(options), ..chandler_rollout::Options::default() };
     let rollout = noting(Rollout::new(client.clone(), settings.clone()), own_writes.clone());
-    let targets = Targets::new(client.clone(), options.targets, options.cluster_poll_interval, {
+    let targets = Targets::new(client.clone(), fence, options.targets, options.cluster_poll_interval, {
         let (home, own_writes) = (client.clone(), own_writes.clone());
         // An owner has fewer objects that are written in two notations than the cluster.
         let settings = chandler_rollout::Options { remembered: REMEMBERED_ELSEWHERE, ..settings };
