@@ -58,11 +58,22 @@ pub enum Target {
         uid: String,
         /// The digest that the spec asks for.
         digest: Option<String>,
+        /// The ServiceAccount that the spec names.
+        account: Option<UploadAccount>,
     },
     /// Its source has this type.
     Other(String),
     /// It does not exist.
     Absent,
+}
+
+/// The ServiceAccount on whose behalf uploaded content is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UploadAccount {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
 }
 
 /// How the service runs.

@@ -279,7 +279,7 @@ async fn catalogs_are_served_as_catalogd_serves_them() {
 }
 
 /// An archive of a bundle with one manifest.
-fn archive(text: &str) -> Vec<u8> {
+pub(crate) fn archive(text: &str) -> Vec<u8> {
     let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
     let mut header = tar::Header::new_ustar();
     header.set_size(text.len() as u64);
@@ -304,9 +304,10 @@ async fn tone(world: &World, tone: &str) {
     .await;
 }
 
-/// Permission to update one BundleDeployment.
+/// Permission to update one BundleDeployment, which is installed with the permissions of the controller.
 fn updates(name: &str) -> Value {
-    json!([{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"], "resourceNames": [name], "verbs": ["update"]}])
+    json!([{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"], "resourceNames": [name],
+            "verbs": ["update", "installWithControllerRights"]}])
 }
 
 #[tokio::test]
