@@ -61,6 +61,10 @@ impl Holdings for Held {
         }
     }
 
+    fn stored(&self, content: &Digest, bytes: u64) {
+        self.installer.memory.growth.add(content, bytes, self.installer.cluster.options.content_cache_bytes);
+    }
+
     fn uploaded(&self, name: &str) {
         self.installer.signals.send(Signal::DeploymentInputChanged(name));
     }

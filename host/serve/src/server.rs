@@ -34,6 +34,8 @@ pub trait Holdings: Send + Sync {
     fn catalog(&self, name: &str) -> Option<Digest>;
     /// Whether content may be uploaded for a BundleDeployment.
     fn target(&self, name: &str) -> Target;
+    /// Content with so many bytes came into the cache, whether or not a BundleDeployment takes it.
+    fn stored(&self, content: &Digest, bytes: u64);
     /// Content was uploaded for a BundleDeployment.
     fn uploaded(&self, name: &str);
 }

@@ -107,7 +107,10 @@ impl Uploads {
         }
         place.end();
         match self.store.import_archive(file.path()).await {
-            Ok(tree) => Ok(tree.digest().clone()),
+            Ok(tree) => {
+                self.holdings.stored(tree.digest(), tree.total_bytes());
+                Ok(tree.digest().clone())
+            }
             Err(error @ ContentError::Store(_)) => Err(failed(&error)),
             Err(error) if error.class() == FailureClass::Permanent => Err(Refusal::Unusable(error.to_string())),
             Err(error) => Err(failed(&error)),
