@@ -50,7 +50,7 @@ impl Growth {
         self.wake.notified().await;
     }
 
-    /// Notes that the cache is cleaned now. What is added meanwhile counts for the next time.
+    /// Notes that the cache is cleaned now. Content that comes meanwhile counts for the next time.
     pub(crate) fn cleans(&self) {
         self.added.lock().bytes = 0;
     }

@@ -187,8 +187,8 @@ impl ValuesWatches {
         self.all().entry(name.to_owned()).or_default().hidden = Some(next);
     }
 
-    /// Redacts the values of Secrets in everything that is reported about a BundleDeployment with this history. What is in quotes is hidden,
-    /// too, as long as the Secrets of the spec, or of a revision that messages can be about, were not read since the start.
+    /// Redacts the values of Secrets in everything that is reported about a BundleDeployment with this history. Quoted text is hidden, too,
+    /// until the Secrets of the spec, and of the revisions that messages can be about, were read.
     pub(crate) fn redactor(&self, deployment: &BundleDeployment, history: &[Revision]) -> Redactor {
         let hidden = {
             let all = self.all();
