@@ -322,7 +322,10 @@ mod tests {
             (queue.number_waiting(), queue.sent_before.len(), queue.order.len()),
             (WAITING, WAITING, REMEMBERED)
         );
-        assert!(queue.waiting[""].capacity() <= 4 * WAITING && queue.sent_before.capacity() <= 4 * REMEMBERED);
+        assert!(
+            queue.waiting[&Tenant::default()].capacity() <= 4 * WAITING
+                && queue.sent_before.capacity() <= 4 * REMEMBERED
+        );
         let first = sent(&mut queue, now);
         assert_eq!(first.len(), PER_MINUTE as usize);
         assert!(first[0].starts_with("9900 more notifications were left out"), "{}", first[0]);

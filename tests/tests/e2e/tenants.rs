@@ -377,6 +377,7 @@ async fn a_tenant_uploads_for_its_own_bundledeployments_only() {
         archive(&format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: bell}}\ndata: {{tone: {tone}}}\n"))
     };
     let bells: Api<ConfigMap> = Api::namespaced(tenants.world.client.clone(), &other);
+    let mut before = String::new();
     // The second time, with the cache lost.
     for _ in 0..2 {
         tenants.world.stop_controller().await;
@@ -389,7 +390,9 @@ async fn a_tenant_uploads_for_its_own_bundledeployments_only() {
         tenants.world.start_controller_deployed(change).await;
         let world = &tenants.world;
         world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
-        let announced = content_service::announced(world, "announced", |_| true).await;
+        let is_new = |map: &ConfigMap| map.data.as_ref().is_some_and(|data| data["url"] != before);
+        let announced = content_service::announced(world, "announced by this controller", is_new).await;
+        before = announced.data.as_ref().expect("data")["url"].clone();
         let client = async |account: &str| {
             ContentClient::new(&announced, Some(content_service::token(world, &tenants.accounts, account).await))
         };
