@@ -248,14 +248,15 @@ async fn finish(
         // The reconcile that sees the deletion reports on it.
         let is_deletion = matches!(found.outcome, ReconcileOutcome::DeletionFailed(_));
         if !is_reported || (problem.reason == Reason::Deleting && !is_deletion) {
-            let message = installer.memory.values.redactor(&subject.deployment).text(&problem.message).into_owned();
+            let redactor = installer.memory.values.redactor(&subject.deployment, subject.history());
+            let message = redactor.text(&problem.message).into_owned();
             return Err(ReconcileError::Transient(message));
         }
     }
     if let Some(left) = intent::says_enough(found).then(|| installer.memory.announcements.suffices(&name)).flatten() {
         return Ok(report::action(Some(left), found));
     }
-    let redactor = installer.memory.values.redactor(&subject.deployment);
+    let redactor = installer.memory.values.redactor(&subject.deployment, subject.history());
     let began = Instant::now();
     report::report(installer.report(), subject, found, &redactor).await?;
     installer.cluster.metrics.stepped(Step::Report, began.elapsed());
@@ -404,7 +405,7 @@ fn opening(
     let found = Assessment::of_selection(selection, ReconcileOutcome::Starting).with_running(running);
     let (deployment, stored) = (subject.deployment.clone(), subject.stored.clone());
     let status = status::derive(&deployment, &found, Timestamp::now());
-    let status = redaction::hide(&installer.memory.values.redactor(&deployment), status);
+    let status = redaction::hide(&installer.memory.values.redactor(&deployment, subject.history()), status);
     let history = status.history.clone();
     let (installer, announced) = (Arc::clone(installer), Arc::clone(announced));
     let announce = async move {

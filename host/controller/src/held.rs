@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chandler_core::Digest;
-use chandler_serve::{Holding, Holdings, Target};
+use chandler_serve::{Holding, Holdings, Target, UploadAccount};
 use kube::ResourceExt as _;
 
 use crate::{bundle_deployment::Installer, catalog::CatalogStates, signals::Signal};
@@ -47,10 +47,22 @@ impl Holdings for Held {
         let Some(deployment) = guarded.as_ref().and_then(|guarded| guarded.0.as_ref().ok()) else {
             return Target::Absent;
         };
-        match &deployment.spec.source.upload {
-            Some(upload) => Target::Upload { uid: deployment.uid().unwrap_or_default(), digest: upload.digest.clone() },
-            None => Target::Other(deployment.spec.source.kind.clone()),
+        let spec = &deployment.spec;
+        match &spec.source.upload {
+            Some(upload) => Target::Upload {
+                uid: deployment.uid().unwrap_or_default(),
+                digest: upload.digest.clone(),
+                account: spec.service_account.as_ref().map(|named| UploadAccount {
+                    namespace: named.namespace.clone().unwrap_or_else(|| spec.install_namespace.clone()),
+                    name: named.name.clone(),
+                }),
+            },
+            None => Target::Other(spec.source.kind.clone()),
         }
+    }
+
+    fn stored(&self, content: &Digest, bytes: u64) {
+        self.installer.memory.growth.add(content, bytes, self.installer.cluster.options.content_cache_bytes);
     }
 
     fn uploaded(&self, name: &str) {

@@ -18,7 +18,8 @@ use crate::{
 /// The interval of the cleanup.
 const INTERVAL: Duration = Duration::from_hours(1);
 
-/// Removes the least recently used entries at an interval until the rest is within the budgets. Content that a BundleDeployment or a
+/// Removes the least recently used entries at an interval until the rest is within the budgets, and content also after much was added.
+/// Content that a BundleDeployment or a
 /// Catalog uses is kept, so that it does not depend on its registry. Never returns.
 pub(crate) async fn run(installer: &Installer, catalogs: &CatalogStates) {
     let mut tick = tokio::time::interval(INTERVAL);
@@ -26,7 +27,13 @@ pub(crate) async fn run(installer: &Installer, catalogs: &CatalogStates) {
     // The first tick is immediate, before the BundleDeployments are listed.
     tick.tick().await;
     loop {
-        tick.tick().await;
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = installer.memory.growth.is_due() => {
+                content(installer, catalogs).await;
+                continue;
+            }
+        }
         uploads(installer).await;
         content(installer, catalogs).await;
         releases(installer).await;
@@ -55,6 +62,7 @@ async fn uploads(installer: &Installer) {
 }
 
 async fn content(installer: &Installer, catalogs: &CatalogStates) {
+    installer.memory.growth.cleans();
     let used = in_use(installer, catalogs);
     let (store, budget) =
         (installer.preparer.components.images.store().clone(), installer.cluster.options.content_cache_bytes);

@@ -40,6 +40,7 @@
 //! | `events` | the Events of status changes |
 //! | `status` | what the statuses of several kinds have in common |
 //! | `sealed_files` | records beside the caches that only this controller writes |
+//! | `growth` | how much content came into the cache since it was cleaned |
 //! | `housekeeping` | keeps the caches within their budgets, and removes orphaned records |
 
 mod absent;
@@ -58,6 +59,7 @@ mod dynamic;
 mod endpoints;
 mod events;
 mod grants;
+mod growth;
 mod held;
 mod housekeeping;
 mod memory;

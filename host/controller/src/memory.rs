@@ -17,6 +17,7 @@ use crate::{
     collisions::Collisions,
     contents::Contents,
     grants::Grants,
+    growth::Growth,
     provisioner_class::Calls,
     registries::Registries,
     targets::TargetInfo,
@@ -62,6 +63,8 @@ pub(crate) struct Memory {
     pub(crate) contents: Contents,
     /// The facts about the other clusters that bundles are installed into.
     pub(crate) target_info: TargetInfo,
+    /// How much content was added to the cache.
+    pub(crate) growth: Growth,
 }
 
 impl Memory {

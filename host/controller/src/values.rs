@@ -1,8 +1,14 @@
 //! Watches the ConfigMaps and Secrets of `spec.valuesFrom`, and knows which values to hide.
 
-use std::{collections::HashMap, fmt::Debug, future::Future, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt::Debug,
+    future::Future,
+    sync::Arc,
+    time::Duration,
+};
 
-use chandler_api::{BundleDeployment, ValuesKind};
+use chandler_api::{BundleDeployment, Outcome, Revision, ValuesInUse, ValuesKind};
 use chandler_client::Availability;
 use chandler_permissions::Account;
 use chandler_runtime::reconnecting;
@@ -21,6 +27,13 @@ use tokio::task::AbortHandle;
 /// How often objects are read again that cannot be watched: the account may get them, but not watch them.
 const UNWATCHED: Duration = Duration::from_mins(1);
 
+/// The most bytes of memory for the values to hide of all BundleDeployments. Beyond it, all texts about those with many are hidden.
+const MEMORY: usize = 64 << 20;
+/// The values of a BundleDeployment that are kept whatever others have, in bytes.
+const SMALL: usize = 16 << 10;
+/// The most versions of Secrets with the same values that are remembered.
+const VERSIONS: usize = 64;
+
 /// Where the objects of a BundleDeployment are, and who reads them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -37,9 +50,50 @@ pub(crate) struct ValuesWatches(Mutex<HashMap<String, Known>>);
 #[derive(Default)]
 struct Known {
     watching: Option<Watching>,
-    /// Redacts the values that were last read, and the values before, which the release that runs may have.
-    redactor: Option<Redactor>,
-    earlier: Redactor,
+    hidden: Option<Hidden>,
+}
+
+/// The values that were last read, and the values before, which the release that runs may have. Cloning it copies no values.
+#[derive(Clone, Default)]
+struct Hidden {
+    last: Redactor,
+    /// Redacts both.
+    both: Redactor,
+    /// The Secrets that both were read from.
+    read: Vec<ValuesInUse>,
+    earlier_read: Vec<ValuesInUse>,
+}
+
+impl Hidden {
+    /// Notes values that were read from these Secrets.
+    fn next(self, last: Redactor, secrets: Vec<ValuesInUse>) -> Self {
+        if self.last == last {
+            let Self { mut read, .. } = self;
+            read.retain(|secret| !secrets.contains(secret));
+            read.extend(secrets);
+            read.drain(..read.len().saturating_sub(VERSIONS));
+            return Self { read, ..self };
+        }
+        Self { both: last.and(&self.last), last, read: secrets, earlier_read: self.read }
+    }
+
+    fn has_read(&self, secret: &ValuesInUse) -> bool {
+        self.read.contains(secret) || self.earlier_read.contains(secret)
+    }
+}
+
+/// The Secrets among these objects that existed.
+fn secrets(in_use: &[ValuesInUse]) -> impl Iterator<Item = &ValuesInUse> {
+    in_use.iter().filter(|object| object.kind == ValuesKind::Secret && object.uid.is_some())
+}
+
+/// The revisions whose values the messages about a BundleDeployment can have: the last one, the last one that succeeded, and the one that
+/// the spec names.
+fn of_interest<'a>(deployment: &BundleDeployment, history: &'a [Revision]) -> impl Iterator<Item = &'a Revision> {
+    let named = deployment.spec.rollout.as_ref().and_then(|rollout| rollout.to_revision);
+    let named = history.iter().find(|revision| Some(revision.number) == named);
+    let good = history.iter().rev().find(|revision| revision.outcome == Outcome::Succeeded);
+    history.last().into_iter().chain(good).chain(named)
 }
 
 /// Dropping it ends the watches.
@@ -103,30 +157,48 @@ impl ValuesWatches {
         known.watching = Some(Watching { place, expected, task });
     }
 
-    /// Notes the values to redact in everything that is reported about a BundleDeployment.
-    pub(crate) fn hide(&self, name: &str, redactor: &Redactor) {
-        let mut all = self.all();
-        if redactor.is_empty() && !all.contains_key(name) {
-            return;
+    /// Notes the values to redact in everything that is reported about a BundleDeployment, and the objects that they were read from.
+    pub(crate) fn hide(&self, name: &str, redactor: &Redactor, in_use: &[ValuesInUse]) {
+        let read: Vec<ValuesInUse> = secrets(in_use).cloned().collect();
+        let (before, redactor, others) = {
+            let all = self.all();
+            let before = all.get(name).and_then(|known| known.hidden.clone());
+            let is_known = match &before {
+                Some(before) => before.last == *redactor && read.iter().all(|secret| before.has_read(secret)),
+                None => redactor.is_empty() && read.is_empty(),
+            };
+            if is_known {
+                return;
+            }
+            let hidden = || all.values().filter_map(|known| known.hidden.as_ref());
+            // BundleDeployments with the same Secret share its values.
+            let shared = hidden().map(|hidden| &hidden.last).find(|last| *last == redactor);
+            (before.unwrap_or_default(), shared.unwrap_or(redactor).clone(), memory(&all, name))
+        };
+        // Outside of the lock: this compares and sorts many values.
+        let mut next = before.next(redactor, read);
+        let (needed, everything) = (next.both.memory(), Redactor::everything());
+        let is_too_much = needed > SMALL && others.saturating_add(needed) > MEMORY;
+        // Values that nothing is searched for take no memory.
+        let is_unused = next.both == everything && next.last.memory() > SMALL;
+        if is_too_much || is_unused {
+            next = Hidden { last: everything.clone(), both: everything, ..next };
         }
-        let known = all.entry(name.to_owned()).or_default();
-        if known.redactor.as_ref() == Some(redactor) {
-            return;
-        }
-        if let Some(before) = known.redactor.replace(redactor.clone()) {
-            known.earlier = before;
-        }
+        self.all().entry(name.to_owned()).or_default().hidden = Some(next);
     }
 
-    /// Redacts the values of Secrets in everything that is reported about a BundleDeployment.
-    pub(crate) fn redactor(&self, deployment: &BundleDeployment) -> Redactor {
-        let all = self.all();
-        let known = deployment.metadata.name.as_ref().and_then(|name| all.get(name));
-        match known.and_then(|known| Some((known.redactor.as_ref()?, &known.earlier))) {
-            Some((redactor, earlier)) => redactor.and(earlier),
-            None if has_secrets(&deployment.spec.values_from) => Redactor::unknown(),
-            None => Redactor::default(),
-        }
+    /// Redacts the values of Secrets in everything that is reported about a BundleDeployment with this history. Quoted text is hidden, too,
+    /// until the Secrets of the spec, and of the revisions that messages can be about, were read.
+    pub(crate) fn redactor(&self, deployment: &BundleDeployment, history: &[Revision]) -> Redactor {
+        let hidden = {
+            let all = self.all();
+            deployment.metadata.name.as_ref().and_then(|name| all.get(name)?.hidden.clone())
+        };
+        let is_known = |secret: &ValuesInUse| hidden.as_ref().is_some_and(|hidden| hidden.has_read(secret));
+        let of_spec = hidden.is_none() && has_secrets(&deployment.spec.values_from);
+        let of_history = of_interest(deployment, history).any(|revision| !secrets(&revision.values_from).all(is_known));
+        let known = hidden.map(|hidden| hidden.both).unwrap_or_default();
+        if of_spec || of_history { known.and(&Redactor::unknown()) } else { known }
     }
 
     /// Forgets a BundleDeployment.
@@ -142,6 +214,14 @@ impl ValuesWatches {
     fn all(&self) -> MutexGuard<'_, HashMap<String, Known>> {
         self.0.lock()
     }
+}
+
+/// The memory for the values to hide of all others than `name`. Shared values count once.
+fn memory(all: &HashMap<String, Known>, name: &str) -> usize {
+    let others = all.iter().filter(|(other, _)| other.as_str() != name);
+    let all: Vec<&Redactor> = others.filter_map(|(_, known)| Some(&known.hidden.as_ref()?.both)).collect();
+    let mut counted = BTreeSet::new();
+    all.into_iter().filter(|redactor| counted.insert(redactor.address())).map(Redactor::memory).sum()
 }
 
 /// Calls `changed` whenever the version of one of these objects is not the expected one. Never completes.
@@ -218,7 +298,7 @@ async fn watch_one<K>(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -269,13 +349,88 @@ mod tests {
             .unwrap()
         };
         let watches = ValuesWatches::default();
-        assert_eq!(watches.redactor(&deployment("Secret")), Redactor::unknown());
-        assert!(watches.redactor(&deployment("ConfigMap")).is_empty());
+        assert_eq!(watches.redactor(&deployment("Secret"), &[]), Redactor::unknown());
+        assert!(watches.redactor(&deployment("ConfigMap"), &[]).is_empty());
         for value in ["first", "second", "second"] {
-            watches.hide("a", &Redactor::of([&json!(value)]));
+            watches.hide("a", &Redactor::of([&json!(value)]), &[]);
         }
-        assert_eq!(watches.redactor(&deployment("Secret")).text("first second"), "(hidden) (hidden)");
+        assert_eq!(watches.redactor(&deployment("Secret"), &[]).text("first second"), "(hidden) (hidden)");
         watches.forget("a");
-        assert_eq!(watches.redactor(&deployment("Secret")), Redactor::unknown());
+        assert_eq!(watches.redactor(&deployment("Secret"), &[]), Redactor::unknown());
+    }
+
+    #[test]
+    fn values_of_a_revision_are_hidden_though_the_spec_no_longer_names_their_secret() {
+        let deployment = |to: Value| -> BundleDeployment {
+            serde_json::from_value(json!({
+                "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "a"},
+                "spec": {"installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"},
+                         "rollout": {"toRevision": to}},
+            }))
+            .unwrap()
+        };
+        let secret = |version: &str| ValuesInUse {
+            kind: ValuesKind::Secret,
+            name: "db".to_owned(),
+            uid: Some("u".to_owned()),
+            resource_version: Some(version.to_owned()),
+        };
+        let revision = |number, outcome, values_from| Revision { number, outcome, values_from, ..Revision::default() };
+        let history = [
+            revision(1, Outcome::Succeeded, vec![secret("1")]),
+            revision(2, Outcome::Succeeded, vec![secret("2")]),
+            revision(3, Outcome::Failed, vec![]),
+        ];
+        let watches = ValuesWatches::default();
+        let quotes = |to: Value, history: &[Revision]| {
+            let shown = watches.redactor(&deployment(to), history).text("a \"b\" c").into_owned();
+            !shown.contains('b')
+        };
+        // As after a restart.
+        assert!(quotes(Value::Null, &history) && !quotes(Value::Null, &[]));
+        let map = ValuesInUse { kind: ValuesKind::ConfigMap, ..secret("1") };
+        let absent = ValuesInUse { uid: None, resource_version: None, ..secret("1") };
+        assert!(!quotes(Value::Null, &[revision(1, Outcome::Succeeded, vec![map, absent])]));
+        watches.hide("a", &Redactor::of([&json!("hunter2")]), &[secret("2")]);
+        assert!(!quotes(Value::Null, &history), "what runs is known");
+        assert!(quotes(json!(1), &history), "the revision that comes next is not");
+        for version in ["3", "4"] {
+            watches.hide("a", &Redactor::of([&json!("hunter2")]), &[secret(version)]);
+        }
+        assert!(!quotes(Value::Null, &history), "these versions have the same value");
+        watches.hide("a", &Redactor::of([&json!("swordfish")]), &[secret("5")]);
+        assert!(!quotes(Value::Null, &history), "the values before are known");
+        watches.hide("a", &Redactor::of([&json!("another")]), &[secret("6")]);
+        assert!(quotes(Value::Null, &history), "they are forgotten");
+    }
+
+    #[test]
+    fn bundle_deployments_share_the_values_of_a_secret_and_the_sum_is_bounded() {
+        let deployment = |name: &str| {
+            BundleDeployment::new(
+                name,
+                serde_json::from_value(json!({
+                    "installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"},
+                }))
+                .unwrap(),
+            )
+        };
+        let watches = ValuesWatches::default();
+        let redactor = |name: &str| watches.redactor(&deployment(name), &[]);
+        for name in ["a", "b"] {
+            watches.hide(name, &Redactor::of([&json!("hunter2")]), &[]);
+        }
+        assert!(redactor("a").is_shared_with(&redactor("b")) && redactor("a").is_shared_with(&redactor("a")));
+        // The last one is read again.
+        for number in (0..100).chain([99]) {
+            let large: Vec<String> = (0..1000).map(|value| format!("{number}-{value}-{}", "x".repeat(500))).collect();
+            watches.hide(&number.to_string(), &Redactor::of([&json!(large)]), &[]);
+        }
+        assert_eq!(watches.all()["99"].hidden.as_ref().unwrap().last.memory(), 0);
+        let kept = memory(&watches.all(), "");
+        assert!(kept > MEMORY / 2 && kept <= MEMORY + 2 * SMALL, "{kept}");
+        assert_eq!(redactor("99"), Redactor::everything());
+        watches.hide("small", &Redactor::of([&json!("swordfish")]), &[]);
+        assert_eq!(redactor("small").text("a swordfish"), "a (hidden)");
     }
 }

@@ -20,7 +20,7 @@ pub mod retry;
 
 pub use body::{Body, Sender};
 pub use endpoint::{Endpoint, EndpointError};
-pub use notification::Notification;
+pub use notification::{Notification, Tenant};
 pub use queue::{Next, Pushed, Queue};
 pub use retry::Failure;
 
@@ -37,7 +37,7 @@ mod tests {
             kind: "BundleDeployment".to_owned(),
             name: "harbour".to_owned(),
             uid: "b6a4c1de-1f0f-4c52-9a6c-6b0cf8b1a5a1".to_owned(),
-            tenant: String::new(),
+            tenant: Tenant::default(),
             severity: AlertSeverity::Warning,
             reason: "UpgradeFailed".to_owned(),
             action: "Installed".to_owned(),

@@ -8,6 +8,15 @@ use serde_json::json;
 /// The reason of the notification that others were left out.
 pub const LEFT_OUT: &str = "NotificationsLeftOut";
 
+/// The ServiceAccount that installs for an object: those who use it share its turns. Both parts are empty for an object without one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tenant {
+    /// The namespace of the account.
+    pub namespace: String,
+    /// The name of the account.
+    pub account: String,
+}
+
 /// What happened to an object: the content of its Event. The texts are printable and bounded, as they are in the Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notification {
@@ -19,8 +28,8 @@ pub struct Notification {
     pub name: String,
     /// The UID of the object; empty for an Alert.
     pub uid: String,
-    /// The tenant that the object belongs to: the namespace of the ServiceAccount that installs for it; empty if it names none. It is not sent.
-    pub tenant: String,
+    /// The tenant that the object belongs to. It is not sent.
+    pub tenant: Tenant,
     /// How serious it is.
     pub severity: AlertSeverity,
     /// Why: a CamelCase word.
@@ -54,7 +63,7 @@ impl Notification {
             kind: "Alert".to_owned(),
             name: alert.to_owned(),
             uid: String::new(),
-            tenant: String::new(),
+            tenant: Tenant::default(),
             severity,
             reason: LEFT_OUT.to_owned(),
             action: "Notify".to_owned(),

@@ -1,11 +1,11 @@
 //! The notifications that wait for one server.
 //!
 //! All of it is bounded, whatever happens in the cluster: the notifications that wait, the repetitions that are remembered, and what is sent in
-//! a minute. Tenants share these limits: they take turns, the longest queue loses the oldest when too many wait, and what a tenant has not used
+//! a minute. Tenants share these limits: namespaces take turns, and within a namespace its accounts; the longest queue loses the oldest when too many wait, and what a tenant has not used
 //! of its share of a minute still waits when the minute is used up.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     ops::Bound::{Excluded, Unbounded},
     sync::Arc,
     time::{Duration, Instant},
@@ -15,9 +15,10 @@ use chandler_api::AlertSeverity;
 use chandler_core::Digest;
 use k8s_openapi::jiff::Timestamp;
 
-use crate::Notification;
+use crate::{Notification, Tenant};
 
-/// The most notifications that wait for a server. Beyond that, the oldest one of the tenant with most of them is dropped.
+/// The most notifications that wait for a server. Beyond that, the oldest one of the namespace with most of them is dropped, of its
+/// account with most of them.
 pub const WAITING: usize = 100;
 /// The most notifications that are sent in a minute.
 pub const PER_MINUTE: u32 = 30;
@@ -34,9 +35,11 @@ pub struct Queue {
     /// The name of the Alert.
     alert: String,
     /// What waits, by tenant. No list is empty.
-    waiting: BTreeMap<String, VecDeque<Arc<Notification>>>,
-    /// The tenant whose notification was sent last.
+    waiting: BTreeMap<Tenant, VecDeque<Arc<Notification>>>,
+    /// The namespace of the tenant whose notification was sent last.
     last: String,
+    /// The account whose notification was sent last, of each namespace with notifications that wait.
+    last_of: BTreeMap<String, String>,
     sent_before: HashMap<Digest, Sent>,
     order: VecDeque<(Instant, Digest)>,
     minute: Option<Minute>,
@@ -48,7 +51,7 @@ pub struct Queue {
 struct Minute {
     begin: Instant,
     /// The notifications of objects, by tenant.
-    by_tenant: BTreeMap<String, u32>,
+    by_tenant: BTreeMap<Tenant, u32>,
     /// The notifications that others were left out.
     notices: u32,
 }
@@ -69,6 +72,12 @@ struct Sent {
     since: Instant,
     uid: String,
     severity: AlertSeverity,
+}
+
+/// The next name after the last one, or else the first.
+fn after<'a>(names: &BTreeSet<&'a str>, last: &str) -> Option<&'a str> {
+    let after = names.range::<str, _>((Excluded(last), Unbounded)).next();
+    after.or_else(|| names.first()).copied()
 }
 
 /// What was left out since the last notification that says so.
@@ -114,6 +123,7 @@ impl Queue {
             alert: alert.to_owned(),
             waiting: BTreeMap::new(),
             last: String::new(),
+            last_of: BTreeMap::new(),
             sent_before: HashMap::new(),
             order: VecDeque::new(),
             minute: None,
@@ -143,9 +153,18 @@ impl Queue {
         self.waiting.values().map(VecDeque::len).sum()
     }
 
-    /// Drops the oldest notification of the tenant with most of them, with one that this tenant adds.
-    fn drop_oldest(&mut self, adds: &str) {
-        let longest = self.waiting.iter().max_by_key(|(tenant, waiting)| waiting.len() + usize::from(*tenant == adds));
+    /// Drops the oldest notification of the namespace with most of them, of its account with most of them, with one that this tenant adds.
+    fn drop_oldest(&mut self, adds: &Tenant) {
+        let mut namespaces: BTreeMap<&str, usize> = BTreeMap::new();
+        for (tenant, waiting) in &self.waiting {
+            *namespaces.entry(&tenant.namespace).or_default() += waiting.len();
+        }
+        let longest = namespaces
+            .into_iter()
+            .max_by_key(|(namespace, waiting)| waiting + usize::from(*namespace == adds.namespace));
+        let Some((namespace, _)) = longest else { return };
+        let accounts = self.waiting.iter().filter(|(tenant, _)| tenant.namespace == namespace);
+        let longest = accounts.max_by_key(|(tenant, waiting)| waiting.len() + usize::from(*tenant == adds));
         let Some(tenant) = longest.map(|(tenant, _)| tenant.clone()) else { return };
         if let Some(oldest) = self.pop(&tenant) {
             self.leave_out(&oldest);
@@ -153,7 +172,7 @@ impl Queue {
     }
 
     /// Takes the oldest notification of a tenant.
-    fn pop(&mut self, tenant: &str) -> Option<Arc<Notification>> {
+    fn pop(&mut self, tenant: &Tenant) -> Option<Arc<Notification>> {
         let waiting = self.waiting.get_mut(tenant)?;
         let oldest = waiting.pop_front();
         if waiting.is_empty() {
@@ -162,10 +181,22 @@ impl Queue {
         oldest
     }
 
-    /// The tenant whose turn it is: the next one after the last, in the order of their names.
-    fn turn(&self) -> Option<String> {
-        let after = self.waiting.range::<str, _>((Excluded(self.last.as_str()), Unbounded)).next();
-        after.or_else(|| self.waiting.first_key_value()).map(|(tenant, _)| tenant.clone())
+    /// The tenant whose turn it is: of the namespace after the last one the account after its last one, in the order of their names.
+    fn turn(&self) -> Option<Tenant> {
+        let namespaces = self.waiting.keys().map(|tenant| tenant.namespace.as_str()).collect();
+        let namespace = after(&namespaces, &self.last)?;
+        let accounts = self.waiting.keys().filter(|tenant| tenant.namespace == namespace);
+        let last = self.last_of.get(namespace).map_or("", String::as_str);
+        let account = after(&accounts.map(|tenant| tenant.account.as_str()).collect(), last)?;
+        Some(Tenant { namespace: namespace.to_owned(), account: account.to_owned() })
+    }
+
+    /// Notes whose turn it was.
+    fn had_turn(&mut self, Tenant { namespace, account }: Tenant) {
+        self.last_of.insert(namespace.clone(), account);
+        let waiting = &self.waiting;
+        self.last_of.retain(|namespace, _| waiting.keys().any(|tenant| tenant.namespace == *namespace));
+        self.last = namespace;
     }
 
     /// What to do now. A notification that is returned is out of the queue.
@@ -188,7 +219,7 @@ impl Queue {
             self.turn().and_then(|tenant| {
                 let notification = self.pop(&tenant)?;
                 *minute.by_tenant.entry(tenant.clone()).or_default() += 1;
-                self.last = tenant;
+                self.had_turn(tenant);
                 Some(notification)
             })
         };
@@ -200,12 +231,18 @@ impl Queue {
     /// Leaves out what is more than the shares of the tenants in a minute that is used up, the oldest first, and returns the number. What is
     /// within its share waits for the next minute.
     fn leave_out_beyond_shares(&mut self, minute: &Minute) -> u64 {
-        let active =
-            minute.by_tenant.keys().chain(self.waiting.keys().filter(|it| !minute.by_tenant.contains_key(*it)));
-        let tenants = u32::try_from(active.count()).unwrap_or(u32::MAX).max(1);
-        let share = (PER_MINUTE.saturating_sub(minute.notices) / tenants).max(1);
+        let active: BTreeSet<&Tenant> = minute.by_tenant.keys().chain(self.waiting.keys()).collect();
+        // How many accounts of each namespace are active.
+        let mut namespaces: BTreeMap<String, u32> = BTreeMap::new();
+        for tenant in active {
+            *namespaces.entry(tenant.namespace.clone()).or_default() += 1;
+        }
+        let number = u32::try_from(namespaces.len()).unwrap_or(u32::MAX).max(1);
+        let share = PER_MINUTE.saturating_sub(minute.notices) / number;
         let mut left_out = Vec::new();
         for (tenant, waiting) in &mut self.waiting {
+            let accounts = namespaces.get(&tenant.namespace).copied().unwrap_or(1).max(1);
+            let share = (share / accounts).max(1);
             let rest = share.saturating_sub(minute.by_tenant.get(tenant).copied().unwrap_or_default());
             let beyond = waiting.len().saturating_sub(rest as usize);
             left_out.extend(waiting.drain(..beyond));
@@ -285,7 +322,10 @@ mod tests {
             (queue.number_waiting(), queue.sent_before.len(), queue.order.len()),
             (WAITING, WAITING, REMEMBERED)
         );
-        assert!(queue.waiting[""].capacity() <= 4 * WAITING && queue.sent_before.capacity() <= 4 * REMEMBERED);
+        assert!(
+            queue.waiting[&Tenant::default()].capacity() <= 4 * WAITING
+                && queue.sent_before.capacity() <= 4 * REMEMBERED
+        );
         let first = sent(&mut queue, now);
         assert_eq!(first.len(), PER_MINUTE as usize);
         assert!(first[0].starts_with("9900 more notifications were left out"), "{}", first[0]);
@@ -357,10 +397,42 @@ mod tests {
         assert!(queue.is_empty() && queue.next(now, Timestamp::UNIX_EPOCH) == Next::Idle);
     }
 
-    /// A notification of a tenant.
+    /// A notification of a tenant: `ACCOUNT` of a namespace of its own, or `NAMESPACE/ACCOUNT`.
     fn of(tenant: &str, number: usize) -> Arc<Notification> {
         let message = format!("{tenant} {number}");
-        Arc::new(Notification { message, tenant: tenant.to_owned(), ..notification() })
+        let (namespace, account) = tenant.split_once('/').unwrap_or((tenant, "installer"));
+        let tenant = Tenant { namespace: namespace.to_owned(), account: account.to_owned() };
+        Arc::new(Notification { message, tenant, ..notification() })
+    }
+
+    #[test]
+    fn accounts_of_one_namespace_take_turns_and_get_no_more_than_another_namespace() {
+        let (mut queue, now) = (Queue::new("chat"), Instant::now());
+        for number in 0..10_000 {
+            queue.push(of("accounts/noisy", number), now);
+        }
+        assert_eq!(queue.push(of("accounts/quiet", 0), now), Pushed::DroppedOldest);
+        queue.push(of("other/one", 0), now);
+        queue.push(of("accounts/noisy", 10_000), now);
+        let messages = sent(&mut queue, now);
+        // The first one says how many were left out.
+        assert!(messages[..6].contains(&"accounts/quiet 0".to_owned()), "{messages:?}");
+        assert!(messages[..6].contains(&"other/one 0".to_owned()), "{messages:?}");
+        // The minute is used up, and the quiet one has not had its share.
+        queue.push(of("accounts/noisy", 10_001), now);
+        queue.push(of("accounts/quiet", 1), now);
+        assert!(matches!(queue.next(now, Timestamp::UNIX_EPOCH), Next::Wait(_, 1)), "only of the noisy one");
+        assert_eq!(sent(&mut queue, now + MINUTE).last().map(String::as_str), Some("accounts/quiet 1"));
+
+        // Many accounts of one namespace have one turn together.
+        let later = now + 2 * MINUTE;
+        for account in 0..20 {
+            queue.push(of(&format!("many/{account:02}"), 0), later);
+        }
+        queue.push(of("single/one", 0), later);
+        queue.push(of("single/one", 1), later);
+        let messages = sent(&mut queue, later);
+        assert!(messages.iter().position(|it| it == "single/one 1").is_some_and(|place| place <= 3), "{messages:?}");
     }
 
     #[test]

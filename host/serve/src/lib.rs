@@ -12,7 +12,7 @@
 //! | GET `/metrics`, on an address of its own | `get` on the path | the metrics of the controller |
 //! | GET `/livez`, `/readyz`, on an address of their own | none | one line about the controller |
 //! | POST `/hooks/HASH`, on an address of their own | what the Receiver demands | empty: has sources polled |
-//! | PUT `/uploads/NAME.tgz` | `update` on the BundleDeployment | takes its content |
+//! | PUT `/uploads/NAME.tgz` | `update` on the BundleDeployment, and `impersonate` on its account, or else `installWithControllerRights` | takes its content |
 //!
 //! | module | holds |
 //! |---|---|
@@ -64,6 +64,6 @@ pub use self::{
     probes::ProbeListener,
     receivers::{Hook, Hooks, IssuerKeys, KeySource, ReceiverListener},
     relay::Leader,
-    server::{Holding, Holdings, Listener, Options, ServeError, Served, Target},
+    server::{Holding, Holdings, Listener, Options, ServeError, Served, Target, UploadAccount},
     service_listener::ServiceOptions,
 };

@@ -45,7 +45,7 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         .merge(catalogs)
         .fallback(nothing)
         .layer(middleware::from_fn_with_state(Arc::clone(&service), checked));
-    // The permission is one for the BundleDeployment, and the limit for downloads applies.
+    // The permissions are for the BundleDeployment and its account, and the limit for downloads applies.
     let uploads = put(upload).layer(DefaultBodyLimit::disable());
     Router::new().route("/uploads/{file}", uploads).merge(paths).with_state(service)
 }
@@ -84,11 +84,13 @@ async fn upload(
     body: Body,
 ) -> Answer {
     let name = file.strip_suffix(".tgz").unwrap_or(&file);
-    let caller = service.callers.may_update(&headers, name).await?;
+    let (caller, user) = service.callers.may_update(&headers, name).await?;
     if name == file {
         return Err(Refusal::Absent("the path of an upload is /uploads/NAME.tgz".to_owned()));
     }
-    service.uploads.receive(&caller, name, body).await
+    let wanted = service.uploads.wanted(name)?;
+    service.callers.may_install(&user, name, wanted.account.as_ref()).await?;
+    service.uploads.receive(&caller, name, &wanted, body).await
 }
 
 async fn all(

@@ -34,6 +34,8 @@ pub trait Holdings: Send + Sync {
     fn catalog(&self, name: &str) -> Option<Digest>;
     /// Whether content may be uploaded for a BundleDeployment.
     fn target(&self, name: &str) -> Target;
+    /// Content with so many bytes came into the cache, whether or not a BundleDeployment takes it.
+    fn stored(&self, content: &Digest, bytes: u64);
     /// Content was uploaded for a BundleDeployment.
     fn uploaded(&self, name: &str);
 }
@@ -58,11 +60,22 @@ pub enum Target {
         uid: String,
         /// The digest that the spec asks for.
         digest: Option<String>,
+        /// The ServiceAccount that the spec names.
+        account: Option<UploadAccount>,
     },
     /// Its source has this type.
     Other(String),
     /// It does not exist.
     Absent,
+}
+
+/// The ServiceAccount on whose behalf uploaded content is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UploadAccount {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
 }
 
 /// How the service runs.

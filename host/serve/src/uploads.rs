@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::{
     places::{Caller, Place, Places},
     refusal::Refusal,
-    server::{Holdings, Target},
+    server::{Holdings, Target, UploadAccount},
 };
 
 /// How many uploads are received at once. Each takes at most the limit for downloads on the disk.
@@ -23,6 +23,17 @@ const UPLOADS: usize = 8;
 /// How long a client may take for the next part, and for all of them.
 const PART_TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_mins(10);
+
+/// What is uploaded for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The UID of the BundleDeployment.
+    uid: String,
+    /// The digest that its spec names.
+    digest: Option<String>,
+    /// The account that its spec names.
+    pub(crate) account: Option<UploadAccount>,
+}
 
 /// Receives uploads.
 pub(crate) struct Uploads {
@@ -36,18 +47,26 @@ impl Uploads {
         Self { store, holdings, places: Places::new(UPLOADS) }
     }
 
-    /// Receives the content of a BundleDeployment: 201 if it is new, 204 if it is there already.
-    pub(crate) async fn receive(&self, caller: &Caller, name: &str, body: Body) -> Result<Response, Refusal> {
-        // Before the body is read, and again when it is.
-        self.target(name)?;
+    /// Receives the content of a BundleDeployment: 201 if it is new, 204 if it is there already. The caller was checked for `checked`.
+    pub(crate) async fn receive(
+        &self,
+        caller: &Caller,
+        name: &str,
+        checked: &Wanted,
+        body: Body,
+    ) -> Result<Response, Refusal> {
         let place = self.places.take(caller)?;
         let received = tokio::select! {
             received = timeout(TIMEOUT, self.unpacked(&place, body)) => received,
             () = place.gives_way() => return Err(Refusal::Slow("the upload is slow, and others wait")),
         };
         let content = received.map_err(|_| Refusal::Slow("the upload took longer than ten minutes"))??;
-        let (uid, wanted) = self.target(name)?;
-        let is_new = self.remember(name, uid, content.clone(), wanted.is_some()).await?;
+        let wanted = self.wanted(name)?;
+        if wanted.uid != checked.uid || wanted.account != checked.account {
+            let changed = "the BundleDeployment or its account was replaced during the upload: upload again";
+            return Err(Refusal::Conflict(changed.to_owned()));
+        }
+        let is_new = self.remember(name, wanted, content.clone()).await?;
         if !is_new {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
@@ -55,11 +74,11 @@ impl Uploads {
         Ok((StatusCode::CREATED, format!("{content}\n")).into_response())
     }
 
-    /// The UID of the BundleDeployment, and the digest that its spec asks for.
-    fn target(&self, name: &str) -> Result<(String, Option<String>), Refusal> {
+    /// What the BundleDeployment of this name wants, if that is an upload.
+    pub(crate) fn wanted(&self, name: &str) -> Result<Wanted, Refusal> {
         let shown = chandler_core::text::printable(name);
         match self.holdings.target(name) {
-            Target::Upload { uid, digest } => Ok((uid, digest)),
+            Target::Upload { uid, digest, account } => Ok(Wanted { uid, digest, account }),
             Target::Other(kind) => Err(Refusal::Conflict(format!(
                 "bundle source type is {:?}; expected \"upload\"",
                 chandler_core::text::printable(&kind)
@@ -88,7 +107,10 @@ impl Uploads {
         }
         place.end();
         match self.store.import_archive(file.path()).await {
-            Ok(tree) => Ok(tree.digest().clone()),
+            Ok(tree) => {
+                self.holdings.stored(tree.digest(), tree.total_bytes());
+                Ok(tree.digest().clone())
+            }
             Err(error @ ContentError::Store(_)) => Err(failed(&error)),
             Err(error) if error.class() == FailureClass::Permanent => Err(Refusal::Unusable(error.to_string())),
             Err(error) => Err(failed(&error)),
@@ -96,8 +118,11 @@ impl Uploads {
     }
 
     /// Records the upload. False if the same content was uploaded before. Where the spec names no digest, what was uploaded first stays.
-    async fn remember(&self, name: &str, uid: String, content: Digest, is_pinned: bool) -> Result<bool, Refusal> {
+    async fn remember(&self, name: &str, wanted: Wanted, content: Digest) -> Result<bool, Refusal> {
         let (store, name) = (self.store.clone(), name.to_owned());
+        let Wanted { uid, digest, account: _ } = wanted;
+        let is_pinned = digest.is_some();
+        let wanted = digest.and_then(|digest| digest.parse::<Digest>().ok());
         let recorded = tokio::task::spawn_blocking(move || {
             let before = store.upload(&name)?.filter(|before| before.uid == uid);
             let mut upload = before.unwrap_or(Upload { name, uid, contents: Vec::new() });
@@ -107,7 +132,7 @@ impl Uploads {
             if !upload.contents.is_empty() && !is_pinned {
                 return Ok(None);
             }
-            upload.add(content);
+            upload.add(content, wanted.as_ref());
             store.remember_upload(&upload)?;
             Ok::<_, chandler_content::StoreError>(Some(true))
         });

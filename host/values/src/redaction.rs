@@ -1,15 +1,25 @@
 //! Hides values of Secrets in text that users may read.
 //!
 //! Provisioners and API servers quote values in their messages. A short value is hidden only where it is quoted, since it may occur in any
-//! word; a boolean is never treated as a secret.
+//! word; a boolean is never treated as a secret. The number of values is bounded: beyond it, texts are hidden as a whole.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 /// In place of a value that is not shown.
 pub const HIDDEN: &str = "(hidden)";
+
+/// In place of a text whose values cannot be hidden one by one.
+pub const ALL_HIDDEN: &str = "(hidden: the Secrets of spec.valuesFrom have too many values to hide each in this text)";
+
+/// The most values that are hidden one by one, in all their forms. Each text is searched for each of them.
+const MOST: usize = 5000;
+/// The most bytes of them.
+const MOST_BYTES: usize = 4 << 20;
+/// The end of a text that was cut.
+const ELLIPSIS: char = '…';
 
 /// The least length in bytes of a value that is hidden wherever it occurs.
 const DISTINCT: usize = 4;
@@ -18,13 +28,24 @@ const DISTINCT_LINE: usize = 8;
 /// The least length in bytes of the beginning of a longer value that is hidden by itself.
 const DISTINCT_BEGINNING: usize = 16;
 
-/// The values to hide.
+/// The values to hide. Clones share them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Redactor {
     /// The longest come first, so that a value inside of another one leaves nothing of it.
-    texts: Vec<String>,
-    /// Whether the values are unknown, so that everything in quotes is hidden.
-    unknown: bool,
+    texts: Arc<[Arc<str>]>,
+    mode: Mode,
+}
+
+/// What is hidden besides the values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Mode {
+    /// Nothing.
+    #[default]
+    Values,
+    /// Everything in quotes: the values are unknown.
+    Quoted,
+    /// Every text: the values are too many.
+    Everything,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -36,45 +57,81 @@ impl std::fmt::Debug for Redactor {
 impl Redactor {
     /// For Secrets that were not read yet: everything in quotes is hidden.
     pub fn unknown() -> Self {
-        Self { texts: Vec::new(), unknown: true }
+        Self { mode: Mode::Quoted, ..Self::default() }
     }
 
-    /// For the scalars in these values, and their usual encodings.
+    /// For Secrets with more values than can be hidden one by one: every text is hidden.
+    pub fn everything() -> Self {
+        Self { mode: Mode::Everything, ..Self::default() }
+    }
+
+    /// For the scalars in these values, and their usual encodings. If they are too many, every text is hidden.
     pub fn of<'a>(secrets: impl IntoIterator<Item = &'a Value>) -> Self {
-        let mut texts = BTreeSet::new();
+        let mut texts = Texts::default();
         secrets.into_iter().for_each(|value| collect(value, &mut texts));
-        Self::sorted(texts)
+        if texts.are_too_many {
+            return Self::everything();
+        }
+        Self::sorted(texts.all.into_iter().map(Arc::from).collect(), Mode::Values)
     }
 
-    /// Hides the values of both.
+    /// Hides the values of both, which share their memory.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        Self {
-            unknown: self.unknown || other.unknown,
-            ..Self::sorted(self.texts.iter().chain(&other.texts).cloned().collect())
+        let mode = self.mode.max(other.mode);
+        if mode == Mode::Everything {
+            return Self::everything();
         }
+        for (one, another) in [(self, other), (other, self)] {
+            if another.texts.is_empty() || one.texts == another.texts {
+                return Self { mode, ..one.clone() };
+            }
+        }
+        Self::sorted(self.texts.iter().chain(other.texts.iter()).cloned().collect(), mode)
     }
 
-    fn sorted(texts: BTreeSet<String>) -> Self {
-        let mut texts: Vec<String> = texts.into_iter().collect();
+    fn sorted(texts: BTreeSet<Arc<str>>, mode: Mode) -> Self {
+        let mut texts: Vec<Arc<str>> = texts.into_iter().collect();
         texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
-        Self { texts, unknown: false }
+        Self { texts: texts.into(), mode }
     }
 
     /// Whether there is nothing to hide.
     pub fn is_empty(&self) -> bool {
-        self.texts.is_empty() && !self.unknown
+        self.texts.is_empty() && self.mode == Mode::Values
+    }
+
+    /// About how many bytes of memory the values take.
+    pub fn memory(&self) -> usize {
+        // The pointer in the list, and the two counters beside the text.
+        self.texts.iter().map(|text| text.len() + 2 * size_of::<&str>()).sum()
+    }
+
+    /// The address of the values, which clones share.
+    pub fn address(&self) -> usize {
+        self.texts.as_ptr().addr()
+    }
+
+    /// Whether both are one value in memory.
+    pub fn is_shared_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.texts, &other.texts)
     }
 
     /// The text without the values.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.mode == Mode::Everything && !text.is_empty() {
+            return ALL_HIDDEN.to_owned().into();
+        }
         let mut text = Cow::Borrowed(text);
-        for secret in &self.texts {
+        for secret in self.texts.iter() {
             if secret.len() >= DISTINCT {
-                if text.contains(secret.as_str()) {
-                    text = text.replace(secret.as_str(), HIDDEN).into();
+                if text.contains(&**secret) {
+                    text = text.replace(&**secret, HIDDEN).into();
                 }
                 if let Cow::Owned(hidden) = without_beginnings(&text, secret) {
+                    text = hidden.into();
+                }
+                if let Cow::Owned(hidden) = without_cut_ends(&text, secret) {
                     text = hidden.into();
                 }
                 continue;
@@ -86,7 +143,7 @@ impl Redactor {
                 }
             }
         }
-        if self.unknown { unquoted(&text).into() } else { text }
+        if self.mode == Mode::Quoted { unquoted(&text).into() } else { text }
     }
 
     /// Hides the values in place.
@@ -98,7 +155,11 @@ impl Redactor {
 
     /// Hides the values in every string and number of a JSON value, but not in names of members.
     pub fn hide_in(&self, value: &mut Value) {
-        rewrite(value, &|text| self.text(text));
+        rewrite(value, &|text| match self.mode {
+            // A value can have very many texts.
+            Mode::Everything => HIDDEN.to_owned().into(),
+            Mode::Values | Mode::Quoted => self.text(text),
+        });
     }
 }
 
@@ -140,6 +201,21 @@ fn without_beginnings<'a>(text: &'a str, secret: &str) -> Cow<'a, str> {
     result.into()
 }
 
+/// The text without the short beginnings of a value before each place where a text was cut: the rest of the value is missing, and
+/// [`without_beginnings`] finds longer ones.
+fn without_cut_ends<'a>(text: &'a str, secret: &str) -> Cow<'a, str> {
+    let mut result = Cow::Borrowed(text);
+    // From the end, so that the other places stay where they are.
+    for (place, _) in text.rmatch_indices(ELLIPSIS) {
+        let before = text.get(..place).unwrap_or_default();
+        let longest = secret.len().saturating_sub(1).min(DISTINCT_BEGINNING);
+        let mut beginnings = (DISTINCT..=longest).rev().filter_map(|length| secret.get(..length));
+        let Some(beginning) = beginnings.find(|beginning| before.ends_with(beginning)) else { continue };
+        result.to_mut().replace_range(place - beginning.len()..place, HIDDEN);
+    }
+    result
+}
+
 /// The text with everything in double quotes hidden.
 fn unquoted(text: &str) -> String {
     let mut result = String::new();
@@ -166,7 +242,31 @@ fn end_of_quote(quoted: &str) -> &str {
     ""
 }
 
-fn collect(value: &Value, texts: &mut BTreeSet<String>) {
+/// The texts that are collected, as long as there are not too many.
+#[derive(Default)]
+struct Texts {
+    all: BTreeSet<String>,
+    bytes: usize,
+    are_too_many: bool,
+}
+
+impl Texts {
+    fn insert(&mut self, text: String) {
+        if self.are_too_many || self.all.contains(&text) {
+            return;
+        }
+        self.bytes += text.len();
+        self.all.insert(text);
+        if self.all.len() > MOST || self.bytes > MOST_BYTES {
+            *self = Self { are_too_many: true, ..Self::default() };
+        }
+    }
+}
+
+fn collect(value: &Value, texts: &mut Texts) {
+    if texts.are_too_many {
+        return;
+    }
     match value {
         Value::Null | Value::Bool(_) => {}
         Value::Number(number) => add(&number.to_string(), texts),
@@ -191,15 +291,20 @@ fn is_ordinary(name: &str) -> bool {
         && name.bytes().filter(u8::is_ascii_digit).count() <= 4
 }
 
-fn add(text: &str, texts: &mut BTreeSet<String>) {
+fn add(text: &str, texts: &mut Texts) {
     let trimmed = text.trim();
-    for text in [text, trimmed].into_iter().filter(|text| !text.trim().is_empty()) {
-        texts.extend(forms(text));
+    let untrimmed = (text != trimmed).then_some(text);
+    for text in untrimmed.into_iter().chain([trimmed]).filter(|text| !text.trim().is_empty()) {
+        for form in forms(text) {
+            texts.insert(form);
+        }
         if text.len() >= DISTINCT {
             texts.insert(STANDARD.encode(text));
         }
     }
-    texts.extend(trimmed.lines().map(str::trim).filter(|line| line.len() >= DISTINCT_LINE).map(str::to_owned));
+    for line in trimmed.lines().map(str::trim).filter(|line| line.len() >= DISTINCT_LINE) {
+        texts.insert(line.to_owned());
+    }
 }
 
 /// A value as messages have it: as it is, as JSON and Rust quote it, escaped as in a terminal, and in a JSON pointer. Some are equal.
@@ -268,6 +373,52 @@ mod tests {
         assert_eq!(unknown.text("none"), "none");
         let both = unknown.and(&Redactor::of([&json!("hunter2")]));
         assert_eq!(both.text(r#"hunter2 "x""#), "(hidden) (hidden)");
+    }
+
+    #[test]
+    fn very_many_values_take_no_memory_and_none_is_shown() {
+        let many: Vec<Value> = (0..100_000).map(|number| json!(format!("/value-{number}"))).collect();
+        let long = json!({"a": "x".repeat(1 << 20), "b": "y".repeat(1 << 20)});
+        for secrets in [json!(many), long] {
+            let redactor = Redactor::of([&secrets]);
+            assert_eq!((redactor.memory(), redactor.is_empty()), (0, false));
+            assert_eq!(redactor.text("no /value-99999 here"), ALL_HIDDEN);
+            assert_eq!(redactor.text(ALL_HIDDEN), ALL_HIDDEN);
+            assert_eq!(redactor.text(""), "");
+            let mut value = json!({"a": ["b", 1, true]});
+            redactor.hide_in(&mut value);
+            assert_eq!(value, json!({"a": [HIDDEN, HIDDEN, true]}));
+            let both = Redactor::of([&json!("hunter2")]).and(&redactor);
+            assert_eq!(both, redactor);
+        }
+        let few = Redactor::of([&json!((0..700).map(|number| format!("value-{number}")).collect::<Vec<_>>())]);
+        assert_eq!(few.text("no value-699 here"), "no (hidden) here");
+    }
+
+    #[test]
+    fn both_share_the_values_of_each() {
+        let (one, other) = (Redactor::of([&json!("hunter2")]), Redactor::of([&json!("swordfish")]));
+        let both = one.and(&other);
+        assert_eq!(both.text("hunter2 swordfish"), "(hidden) (hidden)");
+        assert!(
+            both.texts.iter().all(|text| one.texts.iter().chain(other.texts.iter()).any(|it| Arc::ptr_eq(it, text)))
+        );
+        assert!(one.and(&Redactor::default()).is_shared_with(&one));
+        assert!(Redactor::default().and(&one).is_shared_with(&one));
+        assert!(!both.is_shared_with(&one));
+    }
+
+    #[test]
+    fn the_beginning_of_a_value_is_hidden_where_the_text_was_cut() {
+        let redactor = Redactor::of([&json!(["hunter2", "a-very-long-secret-value-of-a-user"])]);
+        for (text, expected) in [
+            ("the password is hunter…", "the password is (hidden)…"),
+            ("hunt… and a-very-l… more", "(hidden)… and (hidden)… more"),
+            ("hun…", "hun…"),
+            ("hunter is known", "hunter is known"),
+        ] {
+            assert_eq!(redactor.text(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -81,7 +81,8 @@ impl Beside {
         let account: ServiceAccount = serde_json::from_value(json!({"metadata": metadata})).expect("an account");
         let accounts: Api<ServiceAccount> = Api::namespaced(world.client.clone(), &namespace);
         accounts.create(&kube::api::PostParams::default(), &account).await.expect("an account");
-        let rules = json!([{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"], "verbs": ["update"]}]);
+        let rules = json!([{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"],
+                            "verbs": ["update", "installWithControllerRights"]}]);
         let _: ClusterRole = world.create(json!({"metadata": {"name": name}, "rules": rules})).await;
         let group = "rbac.authorization.k8s.io";
         let _: ClusterRoleBinding = world

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chandler_api::{AlertSeverity, AlertSpec, ProviderType};
-use chandler_notifications::{Body, Endpoint, Notification, Sender};
+use chandler_notifications::{Body, Endpoint, Notification, Sender, Tenant};
 use k8s_openapi::{ByteString, jiff::Timestamp};
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(crate) fn holds(input: &[u8]) {
         kind: "BundleDeployment".to_owned(),
         name: text("name"),
         uid: "1".to_owned(),
-        tenant: text("tenant"),
+        tenant: Tenant { namespace: text("tenant"), account: String::new() },
         severity: if input.len().is_multiple_of(2) { AlertSeverity::Info } else { AlertSeverity::Warning },
         reason: text("reason"),
         action: "Installed".to_owned(),

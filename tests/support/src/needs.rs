@@ -19,16 +19,19 @@ const SKIP: &str = "CHANDLER_TESTS_SKIP";
 const WITHOUT: &str = "CHANDLER_TESTS_WITHOUT";
 
 /// The file or directory with this name in the shared fixtures, beside the checkout. If the machine has no shared fixtures, prints
-/// that and returns `None`.
+/// that and returns `None`, also where tests may not be skipped if `CHANDLER_TESTS_WITHOUT` lists `fixtures`.
 ///
 /// # Panics
 ///
-/// If the machine has shared fixtures, but not this one: a test with a misspelled path would never run.
+/// If the machine has no shared fixtures and tests may not be skipped, or if it has shared fixtures, but not this one: a test with a
+/// misspelled path would never run.
 pub fn fixture(name: &str) -> Option<PathBuf> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));
     let shared = env::var_os("FIXTURES").map_or(checkout.join("../shared/fixtures"), PathBuf::from);
     if !shared.is_dir() {
-        println!("skipped: there is no {}", shared.display());
+        if !is_waived("fixtures") {
+            skip(&format!("there is no {}", shared.display()));
+        }
         return None;
     }
     let path = shared.join(name);
@@ -199,4 +202,34 @@ pub fn kubectl() -> bool {
         skip("there is no kubectl on the PATH (on Debian: apt-get install kubernetes-client)");
     }
     works
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, process::Command};
+
+    use super::{SKIP, WITHOUT, fixture};
+
+    /// Is run by the other test, in processes with other variables.
+    #[test]
+    #[ignore = "another test runs it"]
+    fn a_fixture_is_needed() {
+        assert!(fixture("any").is_none());
+    }
+
+    #[test]
+    fn without_fixtures_a_test_fails_where_tests_may_not_be_skipped() {
+        let passes = |skip: &str, without: &str| {
+            let mut run = Command::new(env::current_exe().unwrap());
+            run.args(["--ignored", "--exact", "needs::tests::a_fixture_is_needed"]);
+            run.env("FIXTURES", "/nonexistent").env(SKIP, skip).env(WITHOUT, without);
+            let output = run.output().unwrap();
+            assert!(String::from_utf8_lossy(&output.stdout).contains("running 1 test"));
+            output.status.success()
+        };
+        assert!(!passes("never", ""));
+        assert!(!passes("never", "helm"));
+        assert!(passes("never", "helm,fixtures"));
+        assert!(passes("", ""));
+    }
 }

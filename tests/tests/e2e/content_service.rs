@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     io::Read as _,
     net::{Ipv4Addr, SocketAddr, TcpListener},
 };
@@ -15,6 +16,7 @@ use chandler_tests::{
     content_service,
     controller_thread::ControllerThread,
     crash_point::CrashPoint,
+    in_process::InProcess,
     wait,
     world::{condition, empty_cache},
 };
@@ -279,7 +281,7 @@ async fn catalogs_are_served_as_catalogd_serves_them() {
 }
 
 /// An archive of a bundle with one manifest.
-fn archive(text: &str) -> Vec<u8> {
+pub(crate) fn archive(text: &str) -> Vec<u8> {
     let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
     let mut header = tar::Header::new_ustar();
     header.set_size(text.len() as u64);
@@ -304,9 +306,10 @@ async fn tone(world: &World, tone: &str) {
     .await;
 }
 
-/// Permission to update one BundleDeployment.
+/// Permission to update one BundleDeployment, which is installed with the permissions of the controller.
 fn updates(name: &str) -> Value {
-    json!([{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"], "resourceNames": [name], "verbs": ["update"]}])
+    json!([{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"], "resourceNames": [name],
+            "verbs": ["update", "installWithControllerRights"]}])
 }
 
 #[tokio::test]
@@ -465,6 +468,39 @@ async fn an_upload_that_the_spec_names_by_digest_can_be_replaced() {
     let message = &condition(&refused, "Unpacked").expect("Unpacked").message;
     assert!(message.contains("was not uploaded for it"), "{message}");
     tone(&world, "high").await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn uploads_without_end_are_cleaned_at_once() {
+    let mut world = World::new().await;
+    world.stop_controller().await;
+    let (cache, budget) = (empty_cache(), 1 << 20);
+    let client = world.client.clone();
+    world.start_controller_with(InProcess::Option("content_cache_bytes"), client, |options| {
+        options.content_cache_bytes = budget;
+        options.cache_directory = cache.path().to_owned();
+        options.content = Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into()));
+    });
+    let name = world.name();
+    world.apply(&name, uploaded(&world, None)).await;
+    world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    let author = user_with(&world, "author", updates(&name)).await;
+    let author = ContentClient::new(&announced(&world).await, Some(author));
+    for number in 10..22 {
+        let content = archive(&number.to_string().repeat(100_000));
+        let answer = author.put(&format!("/uploads/{name}.tgz"), &content).await;
+        let expected = if number == 10 { StatusCode::CREATED } else { StatusCode::CONFLICT };
+        assert_eq!(answer.status, expected, "{}", answer.text());
+    }
+    let trees = cache.path().join("content/trees");
+    wait::eventually("the cache is within its budget", || async {
+        let trees = fs::read_dir(&trees).expect("the cache");
+        let size = |tree: fs::DirEntry| fs::metadata(tree.path().join("pack")).map_or(0, |pack| pack.len());
+        let size: u64 = trees.filter_map(Result::ok).map(size).sum();
+        (200_000..=budget).contains(&size)
+    })
+    .await;
     world.finish().await;
 }
 

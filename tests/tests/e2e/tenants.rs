@@ -1,15 +1,21 @@
 //! The set-up of docs/tenants.md with deploy/tenant.yaml, and what a tenant of it tries: with the permissions, the admission policies and
 //! the options that we ship.
 
-use std::fs;
+use std::{fs, net::Ipv4Addr};
 
 use chandler_api::{BundleDeployment, ConditionType, PlatformOperator, Resolution, find_condition};
-use chandler_controller::Options;
+use chandler_controller::{ContentOptions, Options};
 use chandler_permissions::{Account, AccountPolicy, PolicyRule, roles};
-use chandler_tests::{ArchiveServer, Cluster, World, bundles, bundles::Bundle, wait, world::condition};
+use chandler_tests::{
+    ArchiveServer, Cluster, ContentClient, World, bundles,
+    bundles::Bundle,
+    content_service, wait,
+    world::{condition, empty_cache},
+};
+use http::StatusCode;
 use k8s_openapi::api::{
     admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
-    core::v1::Secret,
+    core::v1::{ConfigMap, Secret},
     rbac::v1::ClusterRoleBinding,
 };
 use kube::{
@@ -20,6 +26,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admission_policies::policies,
+    content_service::archive,
     controller_rights::{controller, deployed},
     permissions::{apply, remove_cluster_roles},
     shop::{Shop, catalog},
@@ -48,11 +55,7 @@ impl Tenants {
             apply(&world, &policies(&world)).await;
         }
         apply(&world, &[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": accounts}})]).await;
-        let text = fs::read_to_string(bundles::workspace().join("deploy/tenant.yaml")).expect("the file exists");
-        let text = text.replace("team-a", &tenant).replace("chandler-accounts", &accounts);
-        let text = text.replace("chandler-system", &world.system_namespace);
-        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
-        apply(&world, &objects).await;
+        set_up(&world, &tenant, &accounts).await;
 
         let platform = Account { namespace: accounts.clone(), name: "platform".to_owned() };
         let annotations = json!({"chandler.dev/resolutions": format!("{}-platform*", world.run())});
@@ -73,12 +76,7 @@ impl Tenants {
         let operators: Api<PlatformOperator> = Api::all(client.clone());
         wait::eventually("the permissions apply", || async { operators.list(&ListParams::default()).await.is_ok() })
             .await;
-        let change = |options: &mut Options| {
-            options.accounts = AccountPolicy::Required;
-            options.require_service_account_grant = true;
-            options.require_pull_secret_grant = true;
-        };
-        world.start_controller_deployed(change).await;
+        world.start_controller_deployed(isolated).await;
         let mut config = world.config();
         config.auth_info.impersonate = Some(format!("{tenant}-mallory"));
         config.auth_info.impersonate_groups = Some(vec![tenant.clone(), "system:authenticated".to_owned()]);
@@ -142,6 +140,22 @@ impl Tenants {
         remove_cluster_roles(&world, &[&format!("{}-platform", world.run())]).await;
         world.finish().await;
     }
+}
+
+/// The objects of deploy/tenant.yaml for a tenant.
+async fn set_up(world: &World, tenant: &str, accounts: &str) {
+    let text = fs::read_to_string(bundles::workspace().join("deploy/tenant.yaml")).expect("the file exists");
+    let text = text.replace("team-a", tenant).replace("chandler-accounts", accounts);
+    let text = text.replace("chandler-system", &world.system_namespace);
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+    apply(world, &objects).await;
+}
+
+/// The options of the page.
+fn isolated(options: &mut Options) {
+    options.accounts = AccountPolicy::Required;
+    options.require_service_account_grant = true;
+    options.require_pull_secret_grant = true;
 }
 
 /// A binding that makes the users of a tenant administrators.
@@ -341,6 +355,62 @@ async fn a_bundle_of_a_tenant_gets_no_permission_of_others() {
     ] {
         let message = tenants.smuggles(name, &object).await;
         assert!(message.contains(expected), "{name}: {message}");
+    }
+    tenants.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_uploads_for_its_own_bundledeployments_only() {
+    let mut tenants = Tenants::new(true).await;
+    let (tenant, other) = (tenants.tenant.clone(), format!("{}-other", tenants.world.run()));
+    set_up(&tenants.world, &other, &tenants.accounts).await;
+    let (name, unnamed) = (format!("{other}-shop"), format!("{other}-unnamed"));
+    let source = json!({"type": "upload", "upload": {}});
+    let account = json!({"name": other, "namespace": tenants.accounts});
+    let spec = json!({"installNamespace": other, "serviceAccount": account, "source": source});
+    let administrator = &tenants.world.client;
+    create(administrator, tenants.deployment(&name, &spec)).await.expect("administrators may");
+    let spec = json!({"installNamespace": other, "source": source});
+    create(administrator, tenants.deployment(&unnamed, &spec)).await.expect("administrators may");
+
+    let map = |tone: &str| {
+        archive(&format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: bell}}\ndata: {{tone: {tone}}}\n"))
+    };
+    let bells: Api<ConfigMap> = Api::namespaced(tenants.world.client.clone(), &other);
+    let mut before = String::new();
+    // The second time, with the cache lost.
+    for _ in 0..2 {
+        tenants.world.stop_controller().await;
+        let cache = empty_cache();
+        let change = |options: &mut Options| {
+            isolated(options);
+            options.cache_directory = cache.path().to_owned();
+            options.content = Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into()));
+        };
+        tenants.world.start_controller_deployed(change).await;
+        let world = &tenants.world;
+        world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+        let is_new = |map: &ConfigMap| map.data.as_ref().is_some_and(|data| data["url"] != before);
+        let announced = content_service::announced(world, "announced by this controller", is_new).await;
+        before = announced.data.as_ref().expect("data")["url"].clone();
+        let client = async |account: &str| {
+            ContentClient::new(&announced, Some(content_service::token(world, &tenants.accounts, account).await))
+        };
+        let (mallory, owner) = (client(&tenant).await, client(&other).await);
+        for (name, missing) in [
+            (&name, format!("may not impersonate ServiceAccount {}/{other}", tenants.accounts)),
+            (&unnamed, "may not installWithControllerRights bundledeployments.core.rukpak.io".to_owned()),
+        ] {
+            let refused = mallory.put(&format!("/uploads/{name}.tgz"), &map("foreign")).await;
+            assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
+            assert!(refused.text().contains(&missing), "{}", refused.text());
+        }
+        let taken = owner.put(&format!("/uploads/{name}.tgz"), &map("own")).await;
+        assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.text());
+        world.condition(&name, "Unpacked", "True", "UnpackSuccessful").await;
+        world.ready(&name).await;
+        let bell = bells.get("bell").await.expect("it is installed");
+        assert_eq!(bell.data.expect("data")["tone"], "own");
     }
     tenants.finish().await;
 }

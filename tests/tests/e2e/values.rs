@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::{
     REGISTRY,
+    hostile_provisioners::create_class,
     permissions::{account, apply, grant_missing},
 };
 
@@ -266,6 +267,31 @@ async fn an_account_reads_only_what_it_may_read() {
     assert!(!published(&world, &name).await.contains(CANARY));
     world.delete(&name).await;
     crate::permissions::remove_cluster_roles(&world, &[&name]).await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn texts_of_a_component_are_left_out_if_its_configuration_has_values_of_secrets() {
+    let world = World::new().await;
+    let name = world.name();
+    let (class, other) = (format!("{name}-class"), format!("{name}-other"));
+    create_class(&world, &class, json!({})).await;
+    // A value in a form that no search finds, as a chart can compute it.
+    let reversed: String = CANARY.chars().rev().collect();
+    let bundle = Bundle::empty().with("provision", "invalid-content").with("argument", &reversed);
+    let image = world.push(&bundle.with("manifests/a.yaml", "")).await;
+    world.deploy(&name, &class, &image).await;
+    let shown = world.condition(&name, "Ready", "False", "InvalidContent").await;
+    assert!(message(&shown, "Ready").contains(&reversed), "without a Secret it is shown");
+
+    object(&world, "Secret", &world.namespace, "harbour", &[("values.yaml", &variable(CANARY))]).await;
+    let mut spec = world.spec(&class, &image);
+    spec["valuesFrom"] = json!([{"kind": "Secret", "name": "harbour"}]);
+    world.apply(&other, spec).await;
+    let hidden = world.condition(&other, "Ready", "False", "InvalidContent").await;
+    let text = message(&hidden, "Ready");
+    assert!(text.contains("manifests/a.yaml") && text.contains("`chandler render`"), "{text}");
+    assert!(!published(&world, &other).await.contains(&reversed), "{text}");
     world.finish().await;
 }
 

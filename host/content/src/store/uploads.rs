@@ -30,13 +30,15 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Adds content. The earliest is forgotten where there are more than a few: content is uploaded before a spec names it, and one of
-    /// several uploads may be the one that a spec names next.
-    pub fn add(&mut self, content: Digest) {
+    /// Adds content. If there are more than a few, the earliest is forgotten, but never the `wanted` content, which the spec names: content
+    /// is uploaded before a spec names it, and one of several uploads may be the one that a spec names next.
+    pub fn add(&mut self, content: Digest, wanted: Option<&Digest>) {
         self.contents.retain(|other| *other != content);
         self.contents.push(content);
-        let superfluous = self.contents.len().saturating_sub(CONTENTS);
-        self.contents.drain(..superfluous);
+        while self.contents.len() > CONTENTS {
+            let earliest = self.contents.iter().position(|content| Some(content) != wanted);
+            self.contents.remove(earliest.unwrap_or_default());
+        }
     }
 }
 
@@ -115,9 +117,19 @@ mod tests {
         let digest = |number: u8| Digest::of(&[number]);
         let mut upload = Upload { name: "a".to_owned(), uid: "1".to_owned(), contents: Vec::new() };
         for number in [1, 2, 1, 3, 4, 5] {
-            upload.add(digest(number));
+            upload.add(digest(number), None);
         }
         assert_eq!(upload.contents, [1, 3, 4, 5].map(digest));
+    }
+
+    #[test]
+    fn the_content_that_the_spec_names_stays() {
+        let digest = |number: u8| Digest::of(&[number]);
+        let mut upload = Upload { name: "a".to_owned(), uid: "1".to_owned(), contents: Vec::new() };
+        for number in 1..9 {
+            upload.add(digest(number), Some(&digest(2)));
+        }
+        assert_eq!(upload.contents, [2, 6, 7, 8].map(digest));
     }
 
     #[test]

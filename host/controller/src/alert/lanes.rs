@@ -8,7 +8,7 @@ use std::{
 
 use chandler_api::{Alert, AlertKind, AlertSeverity, BundleDeployment, Resolution, ServiceAccountReference};
 use chandler_monitoring::Metrics;
-use chandler_notifications::Notification;
+use chandler_notifications::{Notification, Tenant};
 use chandler_runtime::events::{Announce, Announcement, EventType};
 use kube::ResourceExt as _;
 use parking_lot::Mutex;
@@ -138,7 +138,7 @@ fn notification(announcement: &Announcement<'_>) -> Option<Notification> {
         kind,
         name: regarding.name.clone().unwrap_or_default(),
         uid: regarding.uid.clone().unwrap_or_default(),
-        tenant: tenant(*object).unwrap_or_default().to_owned(),
+        tenant: tenant(*object).unwrap_or_default(),
         severity: match notice.type_ {
             EventType::Normal => AlertSeverity::Info,
             EventType::Warning => AlertSeverity::Warning,
@@ -150,17 +150,17 @@ fn notification(announcement: &Announcement<'_>) -> Option<Notification> {
     })
 }
 
-/// The namespace of the ServiceAccount that installs for an object. Its author had to be permitted to name the account, so that no tenant takes the
+/// The ServiceAccount that installs for an object. Its author had to be permitted to name the account, so that no tenant takes the
 /// share of another one; `None` for an object without an account, which administrators write.
-fn tenant(object: &dyn Any) -> Option<&str> {
+fn tenant(object: &dyn Any) -> Option<Tenant> {
     let (account, namespace) = if let Some(deployment) = object.downcast_ref::<BundleDeployment>() {
         (deployment.spec.service_account.as_ref()?, deployment.spec.install_namespace.as_str())
     } else {
         let output = object.downcast_ref::<Resolution>()?.spec.output.as_ref()?.resolve_set.as_ref()?;
         (output.service_account.as_ref()?, output.install_namespace.as_str())
     };
-    let ServiceAccountReference { name: _, namespace: named } = account;
-    Some(named.as_deref().unwrap_or(namespace))
+    let ServiceAccountReference { name, namespace: named } = account;
+    Some(Tenant { namespace: named.as_deref().unwrap_or(namespace).to_owned(), account: name.clone() })
 }
 
 #[cfg(test)]
@@ -256,14 +256,18 @@ mod tests {
     }
 
     #[test]
-    fn the_tenant_of_an_object_is_the_namespace_of_its_account() {
+    fn the_tenant_of_an_object_is_its_account() {
         let deployment = |account: Value| -> BundleDeployment {
             let source = json!({"type": "image", "image": {"ref": "registry.invalid/a:v1"}});
             let spec = json!({"installNamespace": "shop", "source": source, "serviceAccount": account});
             serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).unwrap()
         };
-        assert_eq!(tenant(&deployment(json!({"name": "installer"}))), Some("shop"));
-        assert_eq!(tenant(&deployment(json!({"name": "installer", "namespace": "team-a"}))), Some("team-a"));
+        let account = |namespace: &str, account: &str| {
+            Some(Tenant { namespace: namespace.to_owned(), account: account.to_owned() })
+        };
+        assert_eq!(tenant(&deployment(json!({"name": "installer"}))), account("shop", "installer"));
+        let named = json!({"name": "team-a", "namespace": "chandler-accounts"});
+        assert_eq!(tenant(&deployment(named)), account("chandler-accounts", "team-a"));
         assert_eq!(tenant(&deployment(Value::Null)), None);
         let output = |account: Value| json!({"type": "ResolveSet", "resolveSet": {"installNamespace": "shop", "serviceAccount": account}});
         let resolution = |account: Value| -> Resolution {
@@ -272,7 +276,8 @@ mod tests {
             )
             .unwrap()
         };
-        assert_eq!(tenant(&resolution(json!({"name": "installer", "namespace": "team-a"}))), Some("team-a"));
+        let named = json!({"name": "team-b", "namespace": "chandler-accounts"});
+        assert_eq!(tenant(&resolution(named)), account("chandler-accounts", "team-b"));
         assert_eq!(tenant(&resolution(Value::Null)), None);
         assert_eq!(tenant(&alert("all", "1", spec(json!({})))), None);
     }

@@ -116,7 +116,10 @@ impl Reconciler for BundleDeployments {
         error: &ReconcileError,
         failures: u32,
     ) -> Option<BundleDeploymentStatus> {
-        failure::status(deployment, error, (failures, &self.0.memory.values.redactor(deployment)))
+        let record = self.0.records.known(&deployment.name_any()).map(|record| record.state());
+        let described = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
+        let history = record.as_ref().map_or(described, |state| state.history.as_slice());
+        failure::status(deployment, error, (failures, &self.0.memory.values.redactor(deployment, history)))
     }
 
     fn status(deployment: &BundleDeployment) -> Option<&BundleDeploymentStatus> {

@@ -17,7 +17,7 @@
 //! | [`rollout`] | `Approved`, or `Restored` for the release that runs | `RolledOut` |
 //! | [`report`] | an `Assessment` of all of these | the status, and when the next reconcile is |
 //!
-//! Beside the line: [`restore`] and [`rerender`] return the release of an earlier revision, [`running`] looks after the one that
+//! Beside the line: [`concealed`] leaves out what a provisioner writes about values of Secrets, [`restore`] and [`rerender`] return the release of an earlier revision, [`running`] looks after the one that
 //! runs, [`restored`] waits for the rest of a backup, [`target`] finds the other cluster that a BundleDeployment names, [`finalize`] deletes, [`failure`] and [`undecodable`] report what ends a reconcile early.
 
 pub(super) mod account;
@@ -26,6 +26,7 @@ pub(super) mod approve;
 pub(super) mod certificates;
 pub(super) mod choose;
 pub(super) mod class;
+mod concealed;
 pub(super) mod detect;
 pub(super) mod failure;
 pub(super) mod finalize;

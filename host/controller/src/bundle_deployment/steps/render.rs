@@ -15,7 +15,7 @@ use chandler_releases::Made;
 use chandler_turns::Requester;
 use serde_json::{Map, Value};
 
-use super::super::handles::RenderHandles;
+use super::{super::handles::RenderHandles, concealed::Known};
 use crate::provisioner_class::{Class, Pass, Quarantined};
 
 /// The name of the cache of releases in metrics.
@@ -63,6 +63,8 @@ pub(in super::super) async fn render(
     let target = target(name, install_namespace, handles).await;
     let request = Request { config: config.get().clone(), target };
     let inputs = inputs(tree.digest(), class.provisioner.digest(), &request.config);
+    // What a built-in class reports has values as they are, which are hidden.
+    let conceals = config.is_secret() && class.artifact.is_some();
     let started = Instant::now();
     let cached = handles.releases.get_for(&inputs, &request.target).await;
     handles.metrics.looked_up(RELEASES, cached.is_some());
@@ -76,6 +78,10 @@ pub(in super::super) async fn render(
         handles.metrics.stepped(Step::Render, started.elapsed());
         handles.in_use.note(name, &made);
         handles.refused.forget(name);
+        // An earlier version of the controller may have stored it.
+        let known = Known { content: &tree, config: &request.config };
+        let is_shown = !conceals || Known::is_concealed(&release);
+        let release = if is_shown { release } else { Arc::new(known.release(&release)) };
         return Ok(Rendered { made, release });
     }
     // A provisioner may log a value of a Secret.
@@ -85,7 +91,7 @@ pub(in super::super) async fn render(
         if is_third_party { Some(handles.calls.admit(class_name, class.provisioner.digest(), call)?) } else { None };
     let started = Instant::now();
     let Provisioned { result, asked, usage, .. } =
-        class.provisioner.on_behalf_of(requester).provision_and_record(&request, Arc::new(tree), &limits).await;
+        class.provisioner.on_behalf_of(requester).provision_and_record(&request, Arc::new(tree.clone()), &limits).await;
     let outcome = match &result {
         Ok(_) => CallOutcome::Completed,
         Err(error) => CallOutcome::Failed(error.reason().as_str()),
@@ -94,13 +100,15 @@ pub(in super::super) async fn render(
     let quarantined = pass.map_or(Ok(()), |pass| note(handles, pass, class_name, &result, usage));
     handles.metrics.called(class_name, outcome, started.elapsed(), CallUsage { memory, read, returned });
     handles.metrics.stepped(Step::Render, started.elapsed());
+    let known = Known { content: &tree, config: &request.config };
     let release = match result {
+        Ok(release) if conceals => Arc::new(known.release(&release)),
         Ok(release) => Arc::new(release),
         Err(error) => {
             handles.refused.note(name, asked, &request.target);
             // A call that was to find out whether the component works says nothing about this bundle.
             quarantined?;
-            return Err(RenderError::Call(error));
+            return Err(RenderError::Call(if conceals { known.error(error) } else { error }));
         }
     };
     handles.refused.forget(name);

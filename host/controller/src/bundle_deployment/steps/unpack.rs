@@ -11,7 +11,7 @@ use chandler_source::{Grantee, Obtained, Resolutions, Source, SourceError, Sourc
 use kube::ResourceExt as _;
 
 use super::super::preparer::Preparer;
-use crate::{monitoring::note_fetch, problem};
+use crate::{growth::Growth, monitoring::note_fetch, problem};
 
 /// Content that was fetched and verified.
 pub(super) struct UnpackedContent {
@@ -31,6 +31,9 @@ pub(super) struct SourceHandles<'a> {
     resolutions: &'a Resolutions,
     poll_interval: Duration,
     metrics: &'a Metrics,
+    growth: &'a Growth,
+    /// The budget of the cache in bytes.
+    budget: u64,
 }
 
 impl<'a> SourceHandles<'a> {
@@ -43,6 +46,8 @@ impl<'a> SourceHandles<'a> {
             resolutions: &memory.resolutions,
             poll_interval: options.image_poll_interval,
             metrics: &cluster.metrics,
+            growth: &memory.growth,
+            budget: options.content_cache_bytes,
         }
     }
 }
@@ -82,7 +87,9 @@ async fn obtain(
     let obtained = handles.sources.obtain(wanted).await;
     note_fetch(handles.metrics, source, began, obtained.as_ref().err().map(|failed| failed.error.reason()));
     handles.metrics.stepped(Step::Fetch, began.elapsed());
-    Ok(obtained?)
+    let obtained = obtained?;
+    handles.growth.add(obtained.tree.digest(), obtained.tree.total_bytes(), handles.budget);
+    Ok(obtained)
 }
 
 /// Forgets what was uploaded for an earlier BundleDeployment of the same name.

@@ -76,7 +76,7 @@ pub(super) async fn read(preparer: &Arc<Preparer>, deployment: &BundleDeployment
         }
         _ => error,
     })?;
-    preparer.memory.values.hide(&name, values.redactor());
+    preparer.memory.values.hide(&name, values.redactor(), values.in_use());
     Ok(values)
 }
 
