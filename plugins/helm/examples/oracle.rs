@@ -24,9 +24,11 @@ fn main() {
     let mut wanted: Vec<String> = arguments.collect();
     if wanted.first().is_some_and(|first| first == "provision") {
         wanted.remove(0);
-        return provision(pairs::pairs(folder).iter().filter(|pair| {
-            wanted.is_empty() || wanted.iter().any(|wanted| pair.id.starts_with(wanted))
-        }));
+        return provision(
+            pairs::pairs(folder)
+                .iter()
+                .filter(|pair| wanted.is_empty() || wanted.iter().any(|wanted| pair.id.starts_with(wanted))),
+        );
     }
     let capabilities = pairs::capabilities(folder);
     let mut counts: BTreeMap<Class, usize> = BTreeMap::new();

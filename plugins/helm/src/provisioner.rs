@@ -205,9 +205,9 @@ fn emit(
     let after: Vec<_> =
         hooks(&rendered.documents.hooks, "post-").into_iter().filter(|hook| !before.contains(hook)).collect();
     let mut objects = objects(rendered, &before, &after)?;
-    placeholders.resolve(&mut objects, namespace).map_err(|problems| {
-        Failure::Unsupported(problems.iter().map(unresolved).collect())
-    })?;
+    placeholders
+        .resolve(&mut objects, namespace)
+        .map_err(|problems| Failure::Unsupported(problems.iter().map(unresolved).collect()))?;
     for Emitted { value, stage, path } in &objects {
         output.emit_value(value, Some(*stage), location(path))?;
     }

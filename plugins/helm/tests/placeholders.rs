@@ -10,8 +10,6 @@ use chandler_sdk::{
 };
 use serde_json::{Value as Json, json};
 
-
-
 const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: NAME}\n";
 
 fn secret(name: &str, rest: &str) -> String {
@@ -107,7 +105,10 @@ fn a_value_at_several_places_is_one_value() {
     let text = [
         "{{- $word := randAlphaNum 16 }}".to_owned()
             + &secret("a", "stringData: {url: \"x://:{{ $word }}@h\", both: \"{{ $word }},{{ randAlphaNum 9 }}\"}"),
-        secret("b", "data: {first: {{ $word | b64enc }}, second: {{ $word | b64enc }}, twice: {{ $word | b64enc | b64enc }}}"),
+        secret(
+            "b",
+            "data: {first: {{ $word | b64enc }}, second: {{ $word | b64enc }}, twice: {{ $word | b64enc | b64enc }}}",
+        ),
     ]
     .join("---\n");
     let objects = rendered(text);
@@ -137,8 +138,10 @@ spec:
         checksum/secret: {{ include (print $.Template.BasePath "/a.yaml") . | sha256sum | trunc 32 }}
         rollme: {{ randAlphaNum 5 | quote }}
 "#;
-    let templates =
-        [("templates/a.yaml", secret("a", "data: {a: {{ randAlphaNum 10 | b64enc }}}")), ("templates/b.yaml", deployment.to_owned())];
+    let templates = [
+        ("templates/a.yaml", secret("a", "data: {a: {{ randAlphaNum 10 | b64enc }}}")),
+        ("templates/b.yaml", deployment.to_owned()),
+    ];
     let objects = render(&templates).unwrap();
     let annotations = &objects[1]["spec"]["template"]["metadata"]["annotations"];
     assert_eq!(annotations["rollme"], "generated");
@@ -161,11 +164,13 @@ fn other_places_are_refused_by_name() {
         refusal(&secret("s", "stringData: {a: {{ randAlphaNum 10 | sha256sum }}}")),
         refusal(&secret("s", "{{ $w := randAlphaNum 20 }}\nstringData: {a: {{ $w }}, b: {{ $w | trunc 10 }}}")),
         refusal(&secret("s", "stringData: {a: {{ printf `u:%s` (randAlphaNum 10) | b64enc | printf `x %s` }}}")),
-        refusal(&[
-            "{{- $w := randAlphaNum 20 }}\n".to_owned() + &secret("s", "stringData: {a: {{ $w }}}"),
-            secret("s", "stringData: {b: {{ $w }}}").replace("{name: s}", "{name: s, namespace: other}"),
-        ]
-        .join("---\n")),
+        refusal(
+            &[
+                "{{- $w := randAlphaNum 20 }}\n".to_owned() + &secret("s", "stringData: {a: {{ $w }}}"),
+                secret("s", "stringData: {b: {{ $w }}}").replace("{name: s}", "{name: s, namespace: other}"),
+            ]
+            .join("---\n"),
+        ),
     ];
     assert_refusals(&refusals);
 }

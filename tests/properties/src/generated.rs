@@ -92,7 +92,8 @@ fn asks(input: &[u8], annotation: &str, given: &[String], live: Map<String, Valu
 /// The documented format: `KEY=KIND[:LENGTH]`, separated by commas, each key once, at most 32.
 fn documented_format(annotation: &str, given: &BTreeMap<&str, &str>) -> Option<BTreeMap<String, Wanted>> {
     static PART: OnceLock<Regex> = OnceLock::new();
-    let form = r"^([-._a-zA-Z0-9]{1,253})=(?:uuid|(password|letters|digits|ascii|strong|hex|base64)(?::\+?0*([0-9]{1,5}))?)$";
+    let form =
+        r"^([-._a-zA-Z0-9]{1,253})=(?:uuid|(password|letters|digits|ascii|strong|hex|base64)(?::\+?0*([0-9]{1,5}))?)$";
     let form = PART.get_or_init(|| Regex::new(form).expect("a pattern"));
     let mut wanted = BTreeMap::new();
     for part in annotation.split(',').map(str::trim).filter(|part| !part.is_empty()) {

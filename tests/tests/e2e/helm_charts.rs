@@ -113,7 +113,8 @@ async fn passwords_and_certificates_of_a_chart_are_generated_and_kept() {
     // An upgrade keeps the password, and renders the text around it anew.
     let image = world.push(&bundle(&world, &name, "2.0.0")).await;
     world.deploy(&name, PLAIN, &image).await;
-    let has = |wanted: BTreeMap<String, String>| move |secret: Option<&Secret>| secret.map(texts) == Some(wanted.clone());
+    let has =
+        |wanted: BTreeMap<String, String>| move |secret: Option<&Secret>| secret.map(texts) == Some(wanted.clone());
     wait::until(&secrets, "harbour-clients", "upgraded", has(expected("2.0.0", &password))).await;
     assert_eq!(texts(&secrets.get("harbour").await.expect("the Secret")), own);
 

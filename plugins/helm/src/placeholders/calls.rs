@@ -13,18 +13,80 @@ const DIGEST: usize = 8;
 
 /// Functions that choose among their arguments, or look at them: the result need not contain a placeholder.
 const CHOOSING: &[&str] = &[
-    "and", "or", "default", "coalesce", "ternary", "required", "fail", "include", "tpl", "get", "set", "unset", "dict", "list", "tuple",
-    "append", "mustAppend", "push", "mustPush", "prepend", "mustPrepend", "concat", "merge", "mustMerge", "mergeOverwrite",
-    "mustMergeOverwrite", "dig", "pluck", "pick", "omit", "without", "mustWithout", "uniq", "mustUniq", "compact", "mustCompact", "first",
-    "mustFirst", "last", "mustLast", "rest", "mustRest", "initial", "mustInitial", "slice", "mustSlice", "chunk", "mustChunk", "values",
-    "keys", "deepCopy", "mustDeepCopy", "lookup", "kindOf", "typeOf", "fromYaml", "fromYamlArray", "fromJson", "fromJsonArray",
+    "and",
+    "or",
+    "default",
+    "coalesce",
+    "ternary",
+    "required",
+    "fail",
+    "include",
+    "tpl",
+    "get",
+    "set",
+    "unset",
+    "dict",
+    "list",
+    "tuple",
+    "append",
+    "mustAppend",
+    "push",
+    "mustPush",
+    "prepend",
+    "mustPrepend",
+    "concat",
+    "merge",
+    "mustMerge",
+    "mergeOverwrite",
+    "mustMergeOverwrite",
+    "dig",
+    "pluck",
+    "pick",
+    "omit",
+    "without",
+    "mustWithout",
+    "uniq",
+    "mustUniq",
+    "compact",
+    "mustCompact",
+    "first",
+    "mustFirst",
+    "last",
+    "mustLast",
+    "rest",
+    "mustRest",
+    "initial",
+    "mustInitial",
+    "slice",
+    "mustSlice",
+    "chunk",
+    "mustChunk",
+    "values",
+    "keys",
+    "deepCopy",
+    "mustDeepCopy",
+    "lookup",
+    "kindOf",
+    "typeOf",
+    "fromYaml",
+    "fromYamlArray",
+    "fromJson",
+    "fromJsonArray",
     "mustFromJson",
 ];
 
 /// Functions that change a text at places that a placeholder hides.
 const REWRITING: &[&str] = &[
-    "replace", "trimAll", "trimall", "trimSuffix", "trimPrefix", "regexReplaceAll", "mustRegexReplaceAll", "regexReplaceAllLiteral",
-    "mustRegexReplaceAllLiteral", "urlquery",
+    "replace",
+    "trimAll",
+    "trimall",
+    "trimSuffix",
+    "trimPrefix",
+    "regexReplaceAll",
+    "mustRegexReplaceAll",
+    "regexReplaceAllLiteral",
+    "mustRegexReplaceAllLiteral",
+    "urlquery",
 ];
 
 /// The texts of a value: its own, or of the items of a list or map.
@@ -98,7 +160,8 @@ pub(super) fn returned(state: &mut State, call: Returned<'_>) -> Result<Value, F
     }
     let results = texts(&result);
     let kept: BTreeSet<usize> = results.iter().flat_map(|text| state.placeholders(&text.text())).collect();
-    let is_kept = placeholders.is_subset(&kept) && (!has_digest || results.iter().any(|text| state.has_digest(&text.text())));
+    let is_kept =
+        placeholders.is_subset(&kept) && (!has_digest || results.iter().any(|text| state.has_digest(&text.text())));
     if is_kept && !(REWRITING.contains(&name) && rewrites(state, name, arguments, &placeholders)) {
         return Ok(result);
     }
@@ -198,7 +261,9 @@ fn cut(state: &mut State, text: &str, from: usize, to: usize) -> Option<Result<S
         }
         match segment {
             Segment::Text(text) => out.push_str(text.get(first..last)?),
-            Segment::Placeholder(id) if (first, last) == (0, length) => out.push_str(&super::token::write(&state.salt, id)),
+            Segment::Placeholder(id) if (first, last) == (0, length) => {
+                out.push_str(&super::token::write(&state.salt, id))
+            }
             Segment::Placeholder(id) => match state.what(id)? {
                 What::Random(set, _) if *set != Set::Bytes => {
                     match derived(state, id, What::Random(*set, last - first)) {

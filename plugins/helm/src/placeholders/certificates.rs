@@ -73,7 +73,8 @@ pub(super) fn request(state: &State, objects: &mut Vec<Emitted>, namespace: &str
                 object.annotate(SERVING_SECRET, &name);
             }
         }
-        for client in clients.iter().filter(|client| client.authority == authority && served.contains(&client.service)) {
+        for client in clients.iter().filter(|client| client.authority == authority && served.contains(&client.service))
+        {
             let Some(object) = objects.get_mut(client.object) else { continue };
             object.annotate(INJECT_CA, "true");
             if let Some(configuration) = object.value.pointer_mut(&client.pointer).and_then(Json::as_object_mut) {

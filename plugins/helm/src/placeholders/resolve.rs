@@ -64,7 +64,7 @@ pub(super) fn resolve(state: &State, objects: &mut Vec<Emitted>, namespace: &str
     certificates::request(state, objects, namespace);
     let mut unresolved = secrets::request(state, objects, namespace);
     for object in objects {
-        let shown = shown(object);
+        let shown = shown(state, object);
         let is_secret = object.is("v1", "Secret");
         let mut rest = Rest { state, shown: &shown, is_secret, unresolved: &mut unresolved };
         rest.walk(&mut object.value, &mut Vec::new());
@@ -75,8 +75,9 @@ pub(super) fn resolve(state: &State, objects: &mut Vec<Emitted>, namespace: &str
 }
 
 /// An object as messages name it.
-pub(super) fn shown(object: &Emitted) -> String {
-    format!("{} {} ({})", object.text("/kind"), object.text("/metadata/name"), object.path)
+pub(super) fn shown(state: &State, object: &Emitted) -> String {
+    let name = state.replaced(object.text("/metadata/name"), |_| "(generated)".to_owned());
+    format!("{} {name} ({})", object.text("/kind"), object.path)
 }
 
 /// The places that are neither data of a Secret nor a certificate.
@@ -104,7 +105,9 @@ impl Rest<'_> {
                     let mut name = key.clone();
                     // A key is refused wherever it is.
                     self.text(&mut name, &[String::new()]);
-                    if !(self.is_secret && matches!(path.as_slice(), [data] if matches!(data.as_str(), "data" | "stringData"))) {
+                    if !(self.is_secret
+                        && matches!(path.as_slice(), [data] if matches!(data.as_str(), "data" | "stringData")))
+                    {
                         self.walk(entry, path);
                     }
                     path.pop();
@@ -124,7 +127,8 @@ impl Rest<'_> {
                 *text = self.state.replaced(text, |_| "generated".to_owned());
                 return;
             }
-            let because = format!("would be in {} of {}; the host generates values only in Secrets", place(), self.shown);
+            let because =
+                format!("would be in {} of {}; the host generates values only in Secrets", place(), self.shown);
             self.unresolved.push(unresolved(self.state, *id, &because));
         } else if self.state.has_digest(text) && !in_metadata("annotations") && !in_metadata("labels") {
             self.unresolved.push(Unresolved(format!(

@@ -61,7 +61,9 @@ pub(super) fn request(state: &State, objects: &mut Vec<Emitted>, namespace: &str
     }
     let mut owners = BTreeMap::new();
     for entry in &entries {
-        if let ([Piece::Value { id, encoded: false }], Some(object)) = (entry.pieces.as_slice(), objects.get(entry.object)) {
+        if let ([Piece::Value { id, encoded: false }], Some(object)) =
+            (entry.pieces.as_slice(), objects.get(entry.object))
+        {
             owners.entry(*id).or_insert_with(|| Owner::of(object, entry, namespace));
         }
     }
@@ -73,7 +75,7 @@ pub(super) fn request(state: &State, objects: &mut Vec<Emitted>, namespace: &str
             let because = format!(
                 "is in Secrets of two namespaces, and would be in {:?} of {}; a value cannot leave its namespace",
                 entry.key,
-                shown(object)
+                shown(state, object)
             );
             problems.push(unresolved(state, id, &because));
         }
@@ -113,11 +115,11 @@ fn entries(state: &State, objects: &[Emitted], problems: &mut Vec<Unresolved>) -
                     ("data", _) => None,
                     _ => Some(value),
                 };
-                let place = || format!("would be in {key:?} of {}", shown(object));
+                let place = || format!("would be in {key:?} of {}", shown(state, object));
                 if state.has_digest(value) || text.is_some_and(|text| state.has_digest(text)) {
                     problems.push(Unresolved(format!(
                         "{key:?} of {} contains the digest of a text with a generated value, which would be the same in every cluster",
-                        shown(object)
+                        shown(state, object)
                     )));
                     continue;
                 }
@@ -140,13 +142,17 @@ fn pieces(state: &State, text: &str) -> Result<Vec<Piece>, &'static str> {
             Segment::Text(text) => Piece::Text(text.to_owned()),
             Segment::Placeholder(id) => match state.what(id) {
                 Some(What::Base64(inner)) => match state.only(inner) {
-                    Some(id) if !matches!(state.what(id), Some(What::Base64(_) | What::Certificate(_) | What::Key(_))) => {
+                    Some(id)
+                        if !matches!(state.what(id), Some(What::Base64(_) | What::Certificate(_) | What::Key(_))) =>
+                    {
                         Piece::Value { id, encoded: true }
                     }
                     _ => return Err("as a part of a text in base64 within another text"),
                 },
                 Some(What::Certificate(_) | What::Key(_)) => {
-                    return Err("and the host issues certificates only for webhooks and aggregated APIs (docs/helm.md)");
+                    return Err(
+                        "and the host issues certificates only for webhooks and aggregated APIs (docs/helm.md)",
+                    );
                 }
                 _ => Piece::Value { id, encoded: false },
             },
@@ -228,7 +234,8 @@ fn helpers(
                 (Emitted { value, stage: object.stage, path: object.path.clone() }, BTreeSet::new())
             });
             let numbered = (2..).map(|number| format!("{}-{number}", entry.key));
-            let key = std::iter::once(entry.key.clone()).chain(numbered).find(|key| !keys.contains(key)).unwrap_or_default();
+            let key =
+                std::iter::once(entry.key.clone()).chain(numbered).find(|key| !keys.contains(key)).unwrap_or_default();
             keys.insert(key.clone());
             helper.annotate(GENERATE, &generate([(key.as_str(), *kind)]));
             let secret = helper.text("/metadata/name").to_owned();

@@ -25,8 +25,11 @@ pub(super) fn segments<'t>(text: &'t str, salt: &str, count: usize) -> Vec<Segme
     let (mut segments, mut from) = (Vec::new(), 0);
     for at in memchr::memmem::find_iter(text.as_bytes(), begin.as_bytes()) {
         let digits = at + begin.len();
-        let number = text.get(digits..digits + DIGITS).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-        let Some(id) = number.and_then(|number| number.parse::<usize>().ok()).filter(|id| *id < count) else { continue };
+        let number =
+            text.get(digits..digits + DIGITS).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let Some(id) = number.and_then(|number| number.parse::<usize>().ok()).filter(|id| *id < count) else {
+            continue;
+        };
         if text.as_bytes().get(digits + DIGITS) != Some(&b'Z') {
             continue;
         }
