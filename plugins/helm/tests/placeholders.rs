@@ -273,6 +273,16 @@ fn the_certificate_of_a_webhook_is_requested() {
     assert_eq!(client, &json!({"service": {"name": "hook", "namespace": "ns"}}));
 }
 
+/// Charts keep the authority in a Secret for `lookup`, where nothing else reads it.
+#[test]
+fn a_kept_authority_is_left_out() {
+    let kept = secret("ca", "data: {tls.crt: {{ $ca.Cert | b64enc }}, tls.key: {{ $ca.Key | b64enc }}}");
+    let text = format!("{}---\n{kept}", WEBHOOK.replace("EXTRA", "`hook.ns.svc.cluster.local.`"));
+    assert!(rendered(text.clone()).iter().all(|object| object["kind"] != "Secret"));
+    let used = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {authority: ca}\n";
+    assert!(refusal(&format!("{text}{used}")).contains("would be in \"tls.crt\" of Secret ca"));
+}
+
 /// The host's certificate would not have the name, or the Secret not the key.
 #[test]
 fn a_certificate_of_another_form_is_refused() {

@@ -262,7 +262,7 @@ fn cut(state: &mut State, text: &str, from: usize, to: usize) -> Option<Result<S
         match segment {
             Segment::Text(text) => out.push_str(text.get(first..last)?),
             Segment::Placeholder(id) if (first, last) == (0, length) => {
-                out.push_str(&super::token::write(&state.salt, id))
+                out.push_str(&super::token::write(&state.salt, id));
             }
             Segment::Placeholder(id) => match state.what(id)? {
                 What::Random(set, _) if *set != Set::Bytes => {

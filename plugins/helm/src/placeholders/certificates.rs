@@ -36,7 +36,8 @@ impl Service {
     fn has(&self, name: &str) -> bool {
         let (own, namespace) = (&self.name, &self.namespace);
         let hosts = [own.clone(), format!("{own}.{namespace}"), self.host(), format!("{}.cluster.local", self.host())];
-        hosts.iter().any(|host| host == name)
+        // A name may end with the point of the root.
+        hosts.iter().any(|host| host == name.trim_end_matches('.'))
     }
 
     /// The name by which the API server calls it.
@@ -49,7 +50,7 @@ impl Service {
 pub(super) fn request(state: &State, objects: &mut Vec<Emitted>, namespace: &str) {
     let clients: Vec<Client> =
         objects.iter().enumerate().flat_map(|(index, object)| clients(state, index, object, namespace)).collect();
-    let mut left_out = BTreeSet::new();
+    let (mut left_out, mut replaced) = (BTreeSet::new(), BTreeSet::new());
     for index in 0..objects.len() {
         let Some(secret) = objects.get(index).filter(|object| object.is("v1", "Secret")) else { continue };
         let Some((certificate, authority)) = serving(state, secret) else { continue };
@@ -68,6 +69,7 @@ pub(super) fn request(state: &State, objects: &mut Vec<Emitted>, namespace: &str
         }
         let name = secret.text("/metadata/name").to_owned();
         left_out.insert(index);
+        replaced.insert(authority);
         for service in &served {
             if let Some(object) = position(objects, service, namespace).and_then(|index| objects.get_mut(index)) {
                 object.annotate(SERVING_SECRET, &name);
@@ -84,6 +86,15 @@ pub(super) fn request(state: &State, objects: &mut Vec<Emitted>, namespace: &str
         // Programs of charts expect certificates that never change.
         for object in objects.iter_mut().filter(|object| object.namespace(namespace) == own && mounts(object, &name)) {
             object.annotate(RESTART_ON_ROTATION, "true");
+        }
+    }
+    for index in 0..objects.len() {
+        // A chart keeps an authority only for its next render, which needs none.
+        if objects.get(index).is_some_and(|object| {
+            authority(state, object).is_some_and(|authority| replaced.contains(&authority))
+                && !is_mentioned(objects, index, object.text("/metadata/name"))
+        }) {
+            left_out.insert(index);
         }
     }
     let mut index = 0;
@@ -116,6 +127,36 @@ fn clients(state: &State, index: usize, object: &Emitted, default: &str) -> Vec<
         Some(Client { object: index, pointer, service: Service { namespace, name }, authority: *authority })
     };
     pointers.into_iter().filter_map(client).collect()
+}
+
+/// The authority of a Secret that holds only its certificate and key.
+fn authority(state: &State, secret: &Emitted) -> Option<usize> {
+    let data = secret.value.get("data").filter(|_| secret.is("v1", "Secret"))?.as_object()?;
+    if secret.value.get("stringData").is_some() || data.keys().any(|key| !matches!(key.as_str(), "tls.crt" | "tls.key"))
+    {
+        return None;
+    }
+    let part = |key: &str| match state.what(state.only(data.get(key)?.as_str()?.trim())?)? {
+        What::Base64(text) => state.what(state.only(text.trim())?),
+        _ => None,
+    };
+    match (part("tls.crt")?, part("tls.key")?) {
+        (What::Certificate(certificate), What::Key(key)) if certificate == key => Some(*certificate),
+        _ => None,
+    }
+}
+
+/// Whether another object contains a name as a whole text, as a volume does that is made of a Secret.
+fn is_mentioned(objects: &[Emitted], index: usize, name: &str) -> bool {
+    fn mentions(value: &Json, name: &str) -> bool {
+        match value {
+            Json::String(text) => text == name,
+            Json::Array(items) => items.iter().any(|item| mentions(item, name)),
+            Json::Object(entries) => entries.values().any(|entry| mentions(entry, name)),
+            Json::Null | Json::Bool(_) | Json::Number(_) => false,
+        }
+    }
+    objects.iter().enumerate().any(|(other, object)| other != index && mentions(&object.value, name))
 }
 
 /// The certificate and the authority of a Secret that holds nothing else, under the keys that the host uses.
