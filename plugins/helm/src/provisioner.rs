@@ -215,10 +215,10 @@ fn emit(
         output.report(&finding);
     }
     for hook in before.iter().chain(&after).filter(|hook| !hook.delete_policies.is_empty()) {
-        output.report(&stays(hook));
+        output.report(&stays(hook, &placeholders.shown(&hook.name)));
     }
     for hook in rendered.documents.hooks.iter().filter(|hook| !before.contains(hook) && !after.contains(hook)) {
-        output.report(&left_out(hook));
+        output.report(&left_out(hook, &placeholders.shown(&hook.name)));
     }
     if !rendered.documents.notes.trim().is_empty() {
         let notes = placeholders.shown(rendered.documents.notes.trim());
@@ -309,18 +309,17 @@ fn add_hooks(hooks: &[&Hook], stage: &mut u32, objects: &mut Vec<Emitted>) {
     }
 }
 
-fn stays(hook: &Hook) -> Diagnostic {
+fn stays(hook: &Hook, name: &str) -> Diagnostic {
     let message = format!(
-        "the {} {:?} is a hook that Helm deletes ({}); here it stays part of the release",
+        "the {} {name:?} is a hook that Helm deletes ({}); here it stays part of the release",
         hook.kind,
-        hook.name,
         hook.delete_policies.join(", ")
     );
     Diagnostic::info("HookStays", message).at(inside(&hook.path).unwrap_or_default())
 }
 
-fn left_out(hook: &Hook) -> Diagnostic {
-    let (kind, name, events) = (&hook.kind, &hook.name, hook.events.join(", "));
+fn left_out(hook: &Hook, name: &str) -> Diagnostic {
+    let (kind, events) = (&hook.kind, hook.events.join(", "));
     let path = inside(&hook.path).unwrap_or_default();
     if hook.events.iter().all(|event| event.starts_with("test")) {
         Diagnostic::info("TestLeftOut", format!("the {kind} {name:?} is a test, which is not installed")).at(path)

@@ -158,6 +158,7 @@ fn other_places_are_refused_by_name() {
         refusal(&config("{{ genCA `ca` 1 | toString | quote }}")),
         refusal("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"c-{{ randAlphaNum 10 }}\"}\n"),
         refusal(&secret("s", "data: {a: {{ randAlphaNum 7 | b64enc }}}")),
+        refusal(&secret("s", "data: {a: {{ randAlphaNum 10 | lower | b64enc }}}")),
         refusal(&secret("s", "data: {a: {{ randNumeric 15 | b64enc }}}")),
         refusal(&secret("s", "data: {a: {{ randAlphaNum 10 }}}")),
         refusal(&secret("s", "data: {a: {{ randAlphaNum 10 | sha256sum | b64enc }}}")),
@@ -184,6 +185,7 @@ fn assert_refusals(refusals: &[String]) {
         "the result of genCA \"ca\" would be in /data/a of ConfigMap c",
         "the result of randAlphaNum 10 would be in /metadata/name of ConfigMap",
         "the result of randAlphaNum 7 has fewer than 8 characters",
+        "the result of randAlphaNum 10 would be in a Secret in letters of one case",
         "the result of randNumeric 15 has fewer than 16 digits",
         "the result of randAlphaNum 10 would be in \"a\" of Secret s (web/templates/x.yaml), whose data must be in base64",
         "\"a\" of Secret s (web/templates/x.yaml) contains the digest",
@@ -204,7 +206,6 @@ fn assert_refusals(refusals: &[String]) {
 #[test]
 fn functions_that_change_a_value_are_refused() {
     for call in [
-        "{{ randAlphaNum 10 | lower }}",
         "{{ randAlphaNum 10 | splitList `` | join `-` }}",
         "{{ randAlphaNum 10 | initials }}",
         "{{ randAlphaNum 10 | b64enc | trunc 9 }}",
@@ -295,6 +296,18 @@ fn a_certificate_of_another_form_is_refused() {
         let refusal = refusal(&text);
         assert!(refusal.contains("the host issues certificates only for webhooks"), "{refusal}");
     }
+}
+
+/// Charts name the Pods of their tests so.
+#[test]
+fn a_value_in_an_object_that_is_not_installed_does_not_matter() {
+    let request = Request::new().with_name("demo").with_namespace("ns");
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: \"t-{{ randAlphaNum 5 | lower }}\", annotations: {helm.sh/hook: test}}\n";
+    let recorder = run::<Helm>(&bundle(&[("templates/t.yaml", pod.to_owned())]), &request).unwrap();
+    assert!(recorder.objects.is_empty());
+    assert_eq!(recorder.findings[0].message, "the Pod \"t-(generated)\" is a test, which is not installed");
+    let pod = pod.replace("helm.sh/hook: test", "a: b");
+    assert!(refusal(&pod).contains("the result of randAlphaNum 5 would be in /metadata/name of Pod t-(generated)"));
 }
 
 #[test]

@@ -204,11 +204,14 @@ fn symbolic(state: &mut State, name: &str, arguments: &[Value]) -> Option<Result
         },
         "lower" | "upper" => {
             let id = state.only(&text(0)?)?;
-            let set = if name == "lower" { Set::Lower } else { Set::Upper };
-            match state.what(id)? {
-                What::Random(Set::Letters, length) => Some(derived(state, id, What::Random(set, *length))),
-                _ => None,
-            }
+            let (set, length) = match state.what(id)? {
+                What::Random(Set::Letters, length) if name == "lower" => (Set::Lower, *length),
+                What::Random(Set::Letters, length) => (Set::Upper, *length),
+                What::Random(Set::LettersAndDigits, length) if name == "lower" => (Set::LowerAndDigits, *length),
+                What::Random(Set::LettersAndDigits, length) => (Set::UpperAndDigits, *length),
+                _ => return None,
+            };
+            Some(derived(state, id, What::Random(set, length)))
         }
         "regexReplaceAllLiteral" | "mustRegexReplaceAllLiteral" => {
             let id = state.only(&text(1)?)?;

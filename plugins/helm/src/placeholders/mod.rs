@@ -95,6 +95,8 @@ enum Set {
     Upper,
     Digits,
     LettersAndDigits,
+    LowerAndDigits,
+    UpperAndDigits,
     /// With symbols, and at least one character of each class.
     Strong,
     /// Bytes in base64; the length is theirs.

@@ -194,8 +194,8 @@ fn kind(what: &What) -> Result<Kind, String> {
         What::Random(Set::Digits, count) => length(*count).map(Kind::Digits),
         What::Random(Set::Strong, count) => length(*count).map(Kind::Strong),
         What::Random(Set::Bytes, count) => length(*count).map(Kind::Base64),
-        What::Random(Set::Lower | Set::Upper, _) => {
-            Err("would be in a Secret in letters of one case, which the host does not generate".to_owned())
+        What::Random(Set::Lower | Set::Upper | Set::LowerAndDigits | Set::UpperAndDigits, _) => {
+            Err("would be in a Secret in letters of one case, in which the host generates no value".to_owned())
         }
         What::Uuid => Ok(Kind::Uuid),
         What::Base64(_) | What::Certificate(_) | What::Key(_) => Err("cannot be generated".to_owned()),
