@@ -115,7 +115,10 @@ impl Provisioner for Helm {
             environment: Environment { entropy: Some(entropy) },
             limits: Limits::default(),
         })
-        .map_err(failed)?;
+        .map_err(|failure| {
+            let message = placeholders.shown(&failure.message);
+            failed(pipeline::Failure { message, ..failure })
+        })?;
         emit(&rendered, &placeholders, request.namespace(), output)
     }
 }

@@ -310,6 +310,17 @@ fn a_value_in_an_object_that_is_not_installed_does_not_matter() {
     assert!(refusal(&pod).contains("the result of randAlphaNum 5 would be in /metadata/name of Pod t-(generated)"));
 }
 
+/// Each level has the one before twice.
+#[test]
+fn nested_placeholders_take_no_time() {
+    let double = "{{- $x := randAlphaNum 9 }}{{ range until 3000 }}{{ $x = printf `%s%s` $x $x | b64enc }}{{ end }}";
+    let refusal = refusal(&secret("s", &format!("{double}\ndata: {{a: {{{{ $x }}}}}}")));
+    assert!(refusal.contains("as a part of a text in base64"), "{refusal}");
+    let shuffled = "{{- $x := randAlphaNum 9 }}{{- $y := $x }}{{ range until 100 }}{{ $z := shuffle (print $x $y) }}{{ $y = shuffle (print $y $x) }}{{ $x = $z }}{{ end }}";
+    let text = secret("s", &format!("{shuffled}\nstringData: {{a: {{{{ $x }}}}}}"));
+    assert!(render(&[("templates/x.yaml", text)]).unwrap_err()[0].contains("has more than 1024 characters"));
+}
+
 #[test]
 fn notes_show_no_placeholder() {
     let request = Request::new().with_name("demo").with_namespace("ns");

@@ -40,6 +40,7 @@ const CHOOSING: &[&str] = &[
     "mergeOverwrite",
     "mustMergeOverwrite",
     "dig",
+    "index",
     "pluck",
     "pick",
     "omit",
@@ -130,7 +131,7 @@ pub(super) fn returned(state: &mut State, call: Returned<'_>) -> Result<Value, F
             let parent = placeholders.first().and_then(|id| state.values.get(*id)).cloned();
             let (function, place) =
                 parent.map_or_else(|| (name.to_owned(), place()), |parent| (parent.function, parent.place));
-            let value = Generated { what: What::Base64(text), function, place, parents: Vec::new() };
+            let value = Generated::new(What::Base64(text), function, place, Vec::new());
             return state.add(value).map(Value::from).map_err(FunctionError::new);
         }
         let digest = result.as_string().map(|text| text.text().chars().take(DIGEST).collect::<String>());
@@ -154,7 +155,8 @@ pub(super) fn returned(state: &mut State, call: Returned<'_>) -> Result<Value, F
     }
     let looks = matches!(result, Value::Bool(_)) || CHOOSING.contains(&name);
     // One of a text gives a number or a part.
-    let is_part = matches!(name, "slice" | "mustSlice") && matches!(arguments.first(), Some(Value::String(_)));
+    let is_part =
+        matches!(name, "slice" | "mustSlice" | "index") && matches!(arguments.first(), Some(Value::String(_)));
     if looks && !is_part {
         return Ok(result);
     }
@@ -239,7 +241,7 @@ fn symbolic(state: &mut State, name: &str, arguments: &[Value]) -> Option<Result
 fn derived(state: &mut State, id: usize, what: What) -> Result<String, String> {
     let (function, place) =
         state.values.get(id).map(|value| (value.function.clone(), value.place.clone())).unwrap_or_default();
-    state.add(Generated { what, function, place, parents: vec![id] })
+    state.add(Generated::new(what, function, place, vec![id]))
 }
 
 /// A part of a text, by the lengths of its values.
@@ -247,18 +249,9 @@ fn cut(state: &mut State, text: &str, from: usize, to: usize) -> Option<Result<S
     let (mut out, mut begin) = (String::new(), 0);
     let segments = state.segments(text);
     for segment in segments {
-        let length = match segment {
-            Segment::Text(text) => text.len(),
-            Segment::Placeholder(id) => match state.what(id)? {
-                What::Random(Set::Bytes, length) => length.div_ceil(3) * 4,
-                What::Random(_, length) => *length,
-                What::Uuid => 36,
-                What::Base64(text) => state.length(text)?.div_ceil(3) * 4,
-                What::Certificate(_) | What::Key(_) => return None,
-            },
-        };
-        let (first, last) = (from.max(begin) - begin, to.min(begin + length).saturating_sub(begin));
-        begin += length;
+        let length = state.segment_length(segment)?;
+        let (first, last) = (from.max(begin) - begin, to.min(begin.saturating_add(length)).saturating_sub(begin));
+        begin = begin.saturating_add(length);
         if first >= last {
             continue;
         }

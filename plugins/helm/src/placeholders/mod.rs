@@ -71,6 +71,14 @@ struct Generated {
     place: String,
     /// The placeholders that it was made of.
     parents: Vec<usize>,
+    /// The length of the value, if it is known.
+    length: Option<usize>,
+}
+
+impl Generated {
+    fn new(what: What, function: String, place: String, parents: Vec<usize>) -> Self {
+        Self { what, function, place, parents, length: None }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,6 +186,15 @@ impl State {
         self.values.get(id).map(|value| &value.what)
     }
 
+    /// Whether a placeholder is for a certificate or key, perhaps in base64.
+    fn is_certificate(&self, id: usize) -> bool {
+        let is = |what: &What| matches!(what, What::Certificate(_) | What::Key(_));
+        match self.what(id) {
+            Some(What::Base64(text)) => self.placeholders(text).iter().filter_map(|id| self.what(*id)).any(is),
+            what => what.is_some_and(is),
+        }
+    }
+
     /// Whether a text contains the digest of a text with placeholders.
     fn has_digest(&self, text: &str) -> bool {
         let contains = |digest: &String| memchr::memmem::find(text.as_bytes(), digest.as_bytes()).is_some();
@@ -194,10 +211,17 @@ impl State {
     }
 
     /// The text of a new placeholder.
-    fn add(&mut self, value: Generated) -> Result<String, String> {
+    fn add(&mut self, mut value: Generated) -> Result<String, String> {
         if self.values.len() >= MAX_PLACEHOLDERS {
             return Err(format!("the templates generate more than {MAX_PLACEHOLDERS} values"));
         }
+        value.length = match &value.what {
+            What::Random(Set::Bytes, length) => Some(encoded(*length)),
+            What::Random(_, length) => Some(*length),
+            What::Uuid => Some(36),
+            What::Base64(text) => self.length(text).map(encoded),
+            What::Certificate(_) | What::Key(_) => None,
+        };
         self.values.push(value);
         Ok(token::write(&self.salt, self.values.len() - 1))
     }
@@ -205,7 +229,7 @@ impl State {
     /// A placeholder for the result of a call, whose place is not known yet.
     fn issue(&mut self, what: What, function: String, parents: Vec<usize>) -> Result<String, String> {
         self.unplaced += 1;
-        self.add(Generated { what, function, place: String::new(), parents })
+        self.add(Generated::new(what, function, String::new(), parents))
     }
 
     fn generate(&mut self, function: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
@@ -268,16 +292,19 @@ impl State {
 
     /// The length of a text with the values, if it is known.
     fn length(&self, text: &str) -> Option<usize> {
-        let lengths = self.segments(text).into_iter().map(|segment| match segment {
-            Segment::Text(text) => Some(text.len()),
-            Segment::Placeholder(id) => match self.what(id)? {
-                What::Random(Set::Bytes, length) => Some(length.div_ceil(3) * 4),
-                What::Random(_, length) => Some(*length),
-                What::Uuid => Some(36),
-                What::Base64(text) => Some(self.length(text)?.div_ceil(3) * 4),
-                What::Certificate(_) | What::Key(_) => None,
-            },
-        });
-        lengths.sum()
+        let mut lengths = self.segments(text).into_iter().map(|segment| self.segment_length(segment));
+        lengths.try_fold(0, |sum: usize, length| Some(sum.saturating_add(length?)))
     }
+
+    fn segment_length(&self, segment: Segment<'_>) -> Option<usize> {
+        match segment {
+            Segment::Text(text) => Some(text.len()),
+            Segment::Placeholder(id) => self.values.get(id)?.length,
+        }
+    }
+}
+
+/// The length of bytes in base64.
+fn encoded(length: usize) -> usize {
+    length.div_ceil(3).saturating_mul(4)
 }

@@ -15,6 +15,11 @@ use super::{
 const LEAST_CHARACTERS: usize = 8;
 const LEAST_DIGITS: usize = 16;
 const LEAST_BYTES: usize = 16;
+/// The most characters, digits and bytes.
+const MOST: u16 = 1024;
+
+/// Why a certificate is refused.
+pub(super) const CERTIFICATES: &str = "and the host issues certificates only for webhooks and aggregated APIs, with the keys tls.crt, tls.key and ca.crt (docs/helm.md)";
 
 /// A key of a Secret with placeholders.
 struct Entry {
@@ -166,8 +171,11 @@ fn related(state: &State, used: &BTreeSet<usize>) -> Vec<Unresolved> {
     let mut by_origin: BTreeMap<usize, usize> = BTreeMap::new();
     let mut problems = Vec::new();
     for id in used {
-        let mut origins = vec![*id];
+        let (mut origins, mut visited) = (vec![*id], BTreeSet::new());
         while let Some(origin) = origins.pop() {
+            if !visited.insert(origin) {
+                continue;
+            }
             if by_origin.insert(origin, *id).is_some_and(|other| other != *id) {
                 problems.push(unresolved(state, *id, "is needed both whole and changed, and only the cluster has it"));
             }
@@ -185,8 +193,9 @@ fn kind(what: &What) -> Result<Kind, String> {
         _ => (LEAST_CHARACTERS, "characters"),
     };
     let length = |length: usize| match u16::try_from(length) {
-        Ok(length) if usize::from(length) >= least => Ok(length),
-        _ => Err(format!("has fewer than {least} {of}, which is too few for a secret")),
+        Ok(length) if length <= MOST && usize::from(length) >= least => Ok(length),
+        Ok(length) if length <= MOST => Err(format!("has fewer than {least} {of}, which is too few for a secret")),
+        _ => Err(format!("has more than {MOST} {of}")),
     };
     match what {
         What::Random(Set::LettersAndDigits, count) => length(*count).map(Kind::Password),
