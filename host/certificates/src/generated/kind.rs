@@ -11,7 +11,7 @@ const DIGITS: (u16, u16, u16) = (16, 32, 1024);
 /// The minimum, default and maximum number of random bytes in `hex` and `base64`.
 const BYTES: (u16, u16, u16) = (16, 32, 1024);
 
-/// Letters, digits, and the symbols of [`Kind::Strong`]. No character needs quoting in any program; without the symbols, they are those of a password.
+/// Letters, digits, and the symbols of [`Kind::Strong`]. No character needs quoting in any program; without the symbols, these are the characters of a password.
 const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@";
 /// Where the upper case, the lower case, the digits and the symbols begin and end in [`CHARACTERS`].
 const CLASSES: [(usize, usize); 4] = [(0, 26), (26, 52), (52, 62), (62, 64)];

@@ -12,7 +12,7 @@
 //! | another place | refused |
 //!
 //! A text that contains a placeholder must not be changed unseen: a digest of it, or its first letters, would be the same for every installation.
-//! So each call of a function with a placeholder is watched ([`calls`]). The placeholder must be in the result, or the function must be known: then it
+//! So each call of a function with a placeholder is watched (`calls`). The placeholder must be in the result, or the function must be known: then it
 //! gives another placeholder, or a digest that may only be in an annotation. Everything else is refused.
 //!
 //! | module | holds |
