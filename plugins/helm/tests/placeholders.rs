@@ -182,7 +182,7 @@ fn assert_refusals(refusals: &[String]) {
     let expected = [
         "the result of randAlphaNum 10 would be in /data/a of ConfigMap c (web/templates/x.yaml); the host generates values only in Secrets",
         "/data/a of ConfigMap c (web/templates/x.yaml) contains the digest of a text with a generated value",
-        "the result of genCA \"ca\" would be in /data/a of ConfigMap c",
+        "the result of genCA \"ca\" would be in /data/a of ConfigMap c (web/templates/x.yaml), and the host issues certificates only for webhooks",
         "the result of randAlphaNum 10 would be in /metadata/name of ConfigMap",
         "the result of randAlphaNum 7 has fewer than 8 characters",
         "the result of randAlphaNum 10 would be in a Secret in letters of one case",

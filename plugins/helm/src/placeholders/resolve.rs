@@ -127,8 +127,12 @@ impl Rest<'_> {
                 *text = self.state.replaced(text, |_| "generated".to_owned());
                 return;
             }
-            let because =
-                format!("would be in {} of {}; the host generates values only in Secrets", place(), self.shown);
+            let why = if self.state.is_certificate(*id) {
+                format!(", {}", secrets::CERTIFICATES)
+            } else {
+                "; the host generates values only in Secrets".to_owned()
+            };
+            let because = format!("would be in {} of {}{why}", place(), self.shown);
             self.unresolved.push(unresolved(self.state, *id, &because));
         } else if self.state.has_digest(text) && !in_metadata("annotations") && !in_metadata("labels") {
             self.unresolved.push(Unresolved(format!(

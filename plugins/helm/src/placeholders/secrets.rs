@@ -155,9 +155,7 @@ fn pieces(state: &State, text: &str) -> Result<Vec<Piece>, &'static str> {
                     _ => return Err("as a part of a text in base64 within another text"),
                 },
                 Some(What::Certificate(_) | What::Key(_)) => {
-                    return Err(
-                        "and the host issues certificates only for webhooks and aggregated APIs (docs/helm.md)",
-                    );
+                    return Err(CERTIFICATES);
                 }
                 _ => Piece::Value { id, encoded: false },
             },
