@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use crate::{
     Cause, Decision, Declaration, DeclarationError, Declarations, IssueError, Material, Policy, Stored,
     decide::{self, decide},
-    generated::{GeneratedError, GeneratedSecrets, operating_system},
+    generated::{FillError, GeneratedError, GeneratedSecrets, operating_system},
 };
 
 /// The longest interval between two checks of certificates: timers of years are unreliable.
@@ -39,9 +39,9 @@ pub enum CompletionError<E: std::error::Error + 'static> {
     /// A request for a generated value is invalid.
     #[error(transparent)]
     Generated(#[from] GeneratedError),
-    /// The operating system returned no random bytes.
+    /// The operating system returned no random bytes, or live values are too long.
     #[error("failed to generate the values of a Secret: {0}")]
-    Randomness(#[source] std::io::Error),
+    Randomness(#[source] FillError),
     /// A certificate could not be issued.
     #[error(transparent)]
     Issue(#[from] IssueError),

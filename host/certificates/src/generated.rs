@@ -5,6 +5,9 @@
 //! each. Before the release is applied, the host fills in the values: the existing values if the Secret is in the cluster, else random ones
 //! from the operating system. A value is generated once and kept as long as its Secret; it is stored in the Secret and in the applied
 //! release, and nowhere else.
+//!
+//! Other Secrets of the release, and other keys of the same one, may contain generated values in their text: [`EXPAND`] lists these keys, and
+//! the text refers to a value by its Secret and key. These keys always follow the value.
 
 use std::{collections::BTreeMap, io};
 
@@ -12,9 +15,14 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_core::{Object, ObjectKey, Release};
 use serde_json::{Map, Value, json};
 
-pub use self::kind::{Kind, KindError};
+use self::expansion::Expansion;
+pub use self::{
+    expansion::{EXPAND, ExpansionError},
+    kind::{Kind, KindError},
+};
 use crate::declaration::lines;
 
+mod expansion;
 mod kind;
 
 /// On a Secret: the keys that the host generates, as a comma-separated list of `KEY=KIND[:LENGTH]` such as
@@ -71,9 +79,28 @@ pub enum GeneratedError {
         "the release requests more than {MAX_SECRETS} Secrets with generated values, or more than {MAX_KEYS} keys of one Secret"
     )]
     TooMany,
+    /// The text of a key does not refer to generated values as it must.
+    #[error("{object}: annotation {EXPAND}: {problem}")]
+    Expansion {
+        /// The Secret.
+        object: Box<ObjectKey>,
+        /// What is wrong.
+        problem: ExpansionError,
+    },
     /// Several errors.
     #[error("{}", lines(.0, MAX_LISTED))]
     Several(Vec<GeneratedError>),
+}
+
+/// Why the values of a release could not be filled in.
+#[derive(Debug, thiserror::Error)]
+pub enum FillError {
+    /// The source of randomness failed.
+    #[error(transparent)]
+    Random(#[from] io::Error),
+    /// The texts with generated values take too much space, because a live value is long.
+    #[error("the keys that annotation {EXPAND} lists have more than {} MiB with the generated values", .0 >> 20)]
+    TooLarge(usize),
 }
 
 /// A Secret with generated values.
@@ -83,12 +110,16 @@ pub struct GeneratedSecret {
     pub secret: ObjectKey,
     /// Its index in the release.
     index: usize,
+    /// Its keys with generated values.
     keys: BTreeMap<String, Kind>,
 }
 
 /// The Secrets of a release with generated values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GeneratedSecrets(Vec<GeneratedSecret>);
+pub struct GeneratedSecrets {
+    secrets: Vec<GeneratedSecret>,
+    expansions: Vec<Expansion>,
+}
 
 impl GeneratedSecrets {
     /// The requests of a release; objects without a namespace are in `install_namespace`.
@@ -104,8 +135,18 @@ impl GeneratedSecrets {
         if secrets.len() > MAX_SECRETS {
             faults.push(GeneratedError::TooMany);
         }
+        let mut expansions = Vec::new();
+        // References to the keys of a Secret whose annotation is invalid would be reported as well.
+        if faults.is_empty() {
+            for (index, object) in release.objects().iter().enumerate() {
+                match Expansion::read(object, index, &secrets, install_namespace) {
+                    Ok(found) => expansions.extend(found),
+                    Err(fault) => faults.push(fault),
+                }
+            }
+        }
         match faults.len() {
-            0 => Ok(Self(secrets)),
+            0 => Ok(Self { secrets, expansions }),
             1 => Err(faults.remove(0)),
             _ => Err(GeneratedError::Several(faults)),
         }
@@ -113,31 +154,32 @@ impl GeneratedSecrets {
 
     /// Whether nothing is requested.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.secrets.is_empty()
     }
 
     /// The Secrets.
     pub fn secrets(&self) -> &[GeneratedSecret] {
-        &self.0
+        &self.secrets
     }
 
     /// The release to apply. `live` contains the existing Secrets in the order of [`secrets`](Self::secrets): their
     /// values are kept, and missing ones are generated from the source of randomness.
     ///
     /// # Errors
-    /// If the source fails.
+    /// If the source fails, or if the texts with the values take too much space.
     pub fn fill(
         &self,
         release: &Release,
         live: &[Option<Value>],
         random: &mut dyn FnMut(&mut [u8]) -> io::Result<()>,
-    ) -> io::Result<Release> {
+    ) -> Result<Release, FillError> {
         let mut objects = release.objects().to_vec();
-        for (secret, live) in self.0.iter().zip(live) {
+        for (secret, live) in self.secrets.iter().zip(live) {
             if let Some(object) = objects.get_mut(secret.index) {
                 secret.fill(object, live.as_ref(), random)?;
             }
         }
+        expansion::expand(&self.expansions, &self.secrets, &mut objects)?;
         Ok(Release::new(objects, release.probes().to_vec(), release.findings().to_vec())
             .described(release.description().clone()))
     }

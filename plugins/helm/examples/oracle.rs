@@ -1,7 +1,7 @@
 //! Renders the charts of the oracle, and counts what is equal to what Helm gives.
 //!
-//! `cargo run --release -p chandler-helm --example oracle -- FOLDER [PUBLISHER[/NAME[/SET]] | from:PUBLISHER…]…`, where the folder is the unpacked
-//! `dev.tar.xz`.
+//! `cargo run --release -p chandler-helm --example oracle -- FOLDER [provision] [PUBLISHER[/NAME[/SET]] | from:PUBLISHER…]…`, where the folder is the
+//! unpacked `dev.tar.xz`. With `provision`, it counts which charts the provisioner takes, with generated values, and prints why it refuses the others.
 
 #![expect(clippy::print_stdout, reason = "an example for the terminal")]
 
@@ -15,13 +15,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pairs::Class;
+use pairs::{Class, Pair, Provisioned};
 
 fn main() {
     let mut arguments = env::args().skip(1);
     let folder = arguments.next().unwrap_or_default();
     let folder = Path::new(&folder);
-    let wanted: Vec<String> = arguments.collect();
+    let mut wanted: Vec<String> = arguments.collect();
+    if wanted.first().is_some_and(|first| first == "provision") {
+        wanted.remove(0);
+        return provision(
+            pairs::pairs(folder)
+                .iter()
+                .filter(|pair| wanted.is_empty() || wanted.iter().any(|wanted| pair.id.starts_with(wanted))),
+        );
+    }
     let capabilities = pairs::capabilities(folder);
     let mut counts: BTreeMap<Class, usize> = BTreeMap::new();
     let mut slowest = Vec::new();
@@ -48,4 +56,27 @@ fn main() {
     for (class, count) in counts {
         println!("{count:5} {class:?}");
     }
+}
+
+/// Counts the pairs that the provisioner takes.
+fn provision<'p>(pairs: impl Iterator<Item = &'p Pair>) {
+    let (mut taken, mut requesting, mut refused, mut failed) = (0, 0, 0, 0);
+    for pair in pairs {
+        match pairs::provision(pair) {
+            None => {}
+            Some(Provisioned::Objects(_, requests)) => {
+                taken += 1;
+                requesting += usize::from(requests);
+            }
+            Some(Provisioned::Refused(why)) => {
+                refused += 1;
+                println!("refused {}\n  {why}", pair.id);
+            }
+            Some(Provisioned::Failed(why)) => {
+                failed += 1;
+                println!("failed {}\n  {why}", pair.id);
+            }
+        }
+    }
+    println!("{taken} taken, of which {requesting} request values; {refused} refused; {failed} failed otherwise");
 }

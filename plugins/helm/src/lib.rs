@@ -8,6 +8,7 @@
 //! | [`schema`] | checking values against a schema |
 //! | [`render`] | the engine |
 //! | [`pipeline`] | from files and values to manifests |
+//! | [`placeholders`] | passwords and certificates that the host generates |
 //! | `provisioner` | the export: what a BundleDeployment renders to |
 //! | [`manifest`] | documents and hooks in the order of their installation |
 
@@ -17,6 +18,7 @@ mod json;
 pub mod manifest;
 mod number;
 pub mod pipeline;
+pub mod placeholders;
 mod provisioner;
 pub mod render;
 pub mod schema;

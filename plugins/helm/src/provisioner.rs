@@ -2,11 +2,14 @@
 //!
 //! The configuration is rukpak's: `values`, a YAML text, or an object. Objects come in this order of stages: `crds/`, the hooks before an
 //! installation by their weights, the manifests, the hooks after it. Hooks of a deletion or rollback have no place in a release, and tests run
-//! on demand: both are left out with a finding. Generated values are refused by name.
+//! on demand: both are left out with a finding. Generated values become requests to the host.
+
+use std::rc::Rc;
 
 use chandler_go_template::{Limits, Map};
 use chandler_sdk::{
-    Content, Description, Diagnostic, Facts, Failure, Location, Output, Provisioner, Request, yaml::Node,
+    Content, Description, Diagnostic, Facts, Failure, Location, Output, Provisioner, Request, secrets::GENERATE,
+    yaml::Node,
 };
 use serde_json::{Value as Json, json};
 
@@ -15,6 +18,7 @@ use crate::{
     functions::Environment,
     manifest::{self, Hook},
     pipeline::{self, Rendered, Stage},
+    placeholders::{Emitted, Placeholders, Unresolved},
     render::{ApiVersions, Capabilities, Release},
     yaml,
 };
@@ -93,6 +97,8 @@ impl Provisioner for Helm {
             files.push(File::new(entry.path, data));
         }
         let kinds = request.clone();
+        let placeholders = Placeholders::new(request.name(), request.namespace());
+        let entropy = Rc::clone(&placeholders);
         let rendered = pipeline::render(pipeline::Request {
             files,
             values: vec![values],
@@ -106,11 +112,14 @@ impl Provisioner for Helm {
                 kubernetes: request.kubernetes_version().unwrap_or(KUBERNETES).to_owned(),
                 api_versions: ApiVersions::lazy(move || served(kinds.api_kinds())),
             },
-            environment: Environment::default(),
+            environment: Environment { entropy: Some(entropy) },
             limits: Limits::default(),
         })
-        .map_err(failed)?;
-        emit(&rendered, output)
+        .map_err(|failure| {
+            let message = placeholders.shown(&failure.message);
+            failed(pipeline::Failure { message, ..failure })
+        })?;
+        emit(&rendered, &placeholders, request.namespace(), output)
     }
 }
 
@@ -179,7 +188,12 @@ fn location(path: &str) -> Option<Location> {
     inside(path).map(Location::file)
 }
 
-fn emit(rendered: &Rendered, output: &mut dyn Output) -> Result<(), Failure> {
+fn emit(
+    rendered: &Rendered,
+    placeholders: &Placeholders,
+    namespace: &str,
+    output: &mut dyn Output,
+) -> Result<(), Failure> {
     let metadata = &rendered.chart.metadata;
     output.describe(&Description {
         name: Some(format!("{}.v{}", metadata.name, metadata.version.trim_start_matches('v'))),
@@ -193,7 +207,33 @@ fn emit(rendered: &Rendered, output: &mut dyn Output) -> Result<(), Failure> {
     let before = hooks(&rendered.documents.hooks, "pre-");
     let after: Vec<_> =
         hooks(&rendered.documents.hooks, "post-").into_iter().filter(|hook| !before.contains(hook)).collect();
-    let mut stage = 0;
+    let mut objects = objects(rendered, &before, &after)?;
+    placeholders
+        .resolve(&mut objects, namespace)
+        .map_err(|problems| Failure::Unsupported(problems.iter().map(unresolved).collect()))?;
+    for Emitted { value, stage, path } in &objects {
+        output.emit_value(value, Some(*stage), location(path))?;
+    }
+    if let Some(finding) = generated(&objects) {
+        output.report(&finding);
+    }
+    for hook in before.iter().chain(&after).filter(|hook| !hook.delete_policies.is_empty()) {
+        output.report(&stays(hook, &placeholders.shown(&hook.name)));
+    }
+    for hook in rendered.documents.hooks.iter().filter(|hook| !before.contains(hook) && !after.contains(hook)) {
+        output.report(&left_out(hook, &placeholders.shown(&hook.name)));
+    }
+    if !rendered.documents.notes.trim().is_empty() {
+        let notes = placeholders.shown(rendered.documents.notes.trim());
+        let notes: String = notes.chars().take(NOTES).collect();
+        output.report(&Diagnostic::info("Notes", notes).at("templates/NOTES.txt"));
+    }
+    Ok(())
+}
+
+/// The objects in the order of their stages.
+fn objects(rendered: &Rendered, before: &[&Hook], after: &[&Hook]) -> Result<Vec<Emitted>, Failure> {
+    let (mut objects, mut stage) = (Vec::new(), 0);
     for crd in &rendered.crds {
         let text = crd.file.text();
         for (_, part) in manifest::split(&text) {
@@ -203,26 +243,46 @@ fn emit(rendered: &Rendered, output: &mut dyn Output) -> Result<(), Failure> {
                 ])
             })?;
             for document in documents.iter().filter(|document| !document.root.is_null()) {
-                output.emit_value(&document.root.to_json(), Some(stage), location(&crd.path))?;
+                objects.push(Emitted { value: document.root.to_json(), stage, path: crd.path.clone() });
             }
         }
     }
-    emit_hooks(&before, &mut stage, output)?;
+    add_hooks(before, &mut stage, &mut objects);
     stage += 1;
     for manifest in &rendered.documents.manifests {
-        if let Some(object) = object(manifest.object.as_ref()) {
-            output.emit_value(&object, Some(stage), location(&manifest.path))?;
+        if let Some(value) = object(manifest.object.as_ref()) {
+            objects.push(Emitted { value, stage, path: manifest.path.clone() });
         }
     }
-    emit_hooks(&after, &mut stage, output)?;
-    for hook in rendered.documents.hooks.iter().filter(|hook| !before.contains(hook) && !after.contains(hook)) {
-        output.report(&left_out(hook));
-    }
-    if !rendered.documents.notes.trim().is_empty() {
-        let notes: String = rendered.documents.notes.trim().chars().take(NOTES).collect();
-        output.report(&Diagnostic::info("Notes", notes).at("templates/NOTES.txt"));
-    }
-    Ok(())
+    add_hooks(after, &mut stage, &mut objects);
+    Ok(objects)
+}
+
+/// A value that cannot be generated, with the place of the call.
+fn unresolved(problem: &Unresolved) -> Diagnostic {
+    let message = problem.to_string();
+    let finding = Diagnostic::error("UnsupportedTemplate", message.as_str());
+    let finding = match place(&message) {
+        Some((path, line, column)) => finding.at(path).position(line, column),
+        None => finding,
+    };
+    finding.help("set the value that it is for; charts do not generate it then")
+}
+
+/// The Secrets whose values the host generates.
+fn generated(objects: &[Emitted]) -> Option<Diagnostic> {
+    let is_generated = |object: &&Emitted| {
+        object.value.get("metadata").and_then(|metadata| metadata.get("annotations")?.get(GENERATE)).is_some()
+    };
+    let names: Vec<&str> = objects
+        .iter()
+        .filter(is_generated)
+        .filter_map(|object| object.value.pointer("/metadata/name").and_then(Json::as_str))
+        .collect();
+    let (first, others) = names.split_first()?;
+    let others = if others.is_empty() { String::new() } else { format!(" and {} other Secrets", others.len()) };
+    let message = format!("passwords in Secret {first}{others} are generated in the cluster, and kept");
+    Some(Diagnostic::info("GeneratedValues", message))
 }
 
 /// An object without the null that a document with nothing but comments is.
@@ -238,32 +298,31 @@ fn hooks<'h>(hooks: &'h [Hook], time: &str) -> Vec<&'h Hook> {
     found
 }
 
-/// Emits hooks, each weight in a stage of its own.
-fn emit_hooks(hooks: &[&Hook], stage: &mut u32, output: &mut dyn Output) -> Result<(), Failure> {
+/// Adds hooks, each weight in a stage of its own.
+fn add_hooks(hooks: &[&Hook], stage: &mut u32, objects: &mut Vec<Emitted>) {
     let mut weight = None;
     for hook in hooks {
         if weight != Some(hook.weight) {
             *stage += 1;
             weight = Some(hook.weight);
         }
-        if let Some(object) = object(hook.object.as_ref()) {
-            output.emit_value(&object, Some(*stage), location(&hook.path))?;
-        }
-        if !hook.delete_policies.is_empty() {
-            let message = format!(
-                "the {} {:?} is a hook that Helm deletes ({}); here it stays part of the release",
-                hook.kind,
-                hook.name,
-                hook.delete_policies.join(", ")
-            );
-            output.report(&Diagnostic::info("HookStays", message).at(inside(&hook.path).unwrap_or_default()));
+        if let Some(value) = object(hook.object.as_ref()) {
+            objects.push(Emitted { value, stage: *stage, path: hook.path.clone() });
         }
     }
-    Ok(())
 }
 
-fn left_out(hook: &Hook) -> Diagnostic {
-    let (kind, name, events) = (&hook.kind, &hook.name, hook.events.join(", "));
+fn stays(hook: &Hook, name: &str) -> Diagnostic {
+    let message = format!(
+        "the {} {name:?} is a hook that Helm deletes ({}); here it stays part of the release",
+        hook.kind,
+        hook.delete_policies.join(", ")
+    );
+    Diagnostic::info("HookStays", message).at(inside(&hook.path).unwrap_or_default())
+}
+
+fn left_out(hook: &Hook, name: &str) -> Diagnostic {
+    let (kind, events) = (&hook.kind, hook.events.join(", "));
     let path = inside(&hook.path).unwrap_or_default();
     if hook.events.iter().all(|event| event.starts_with("test")) {
         Diagnostic::info("TestLeftOut", format!("the {kind} {name:?} is a test, which is not installed")).at(path)
@@ -352,12 +411,12 @@ mod tests {
     }
 
     #[test]
-    fn generated_values_are_refused_by_name() {
-        let content = chart(&[("templates/a.yaml", "a: {{ randAlphaNum 5 }}\n")]);
+    fn values_that_cannot_be_generated_are_refused_by_name() {
+        let content = chart(&[("templates/a.yaml", "a: {{ htpasswd `user` `word` }}\n")]);
         let Err(Failure::Unsupported(findings)) = run::<Helm>(&content, &Request::new()) else {
             panic!("it must be refused")
         };
-        assert!(findings[0].message.contains("randAlphaNum is not available"), "{}", findings[0].message);
+        assert!(findings[0].message.contains("htpasswd is not available"), "{}", findings[0].message);
     }
 
     #[test]

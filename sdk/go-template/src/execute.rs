@@ -7,7 +7,7 @@ mod arguments;
 use std::rc::Rc;
 
 use crate::{
-    Call, Cause, Element, Error, Function, FunctionError, Limit, Machine, Object, Type, Value,
+    Call, Cause, Element, Error, Function, FunctionError, Limit, Machine, Object, Returned, Type, Value,
     builtin::{Builtin, Callee, Failure, Held},
     format::{print_to, sprint},
     literal::quote,
@@ -524,12 +524,36 @@ impl Execution<'_> {
                 let result = body(&mut Call { machine: self.machine }, &values);
                 self.machine.meter().leave();
                 match result {
-                    Ok(value) => Ok(Held { boxed: value.is_nil(), value }),
+                    Ok(value) => {
+                        let value = self.watched(source, (name, id), value, || values.clone())?;
+                        Ok(Held { boxed: value.is_nil(), value })
+                    }
                     Err(error) => Err(self.function_error(id, name, error)),
                 }
             }
             Callee::Builtin(builtin) => self.call_builtin(source, dot, (builtin, name, id), arguments, last),
         }
+    }
+
+    /// The result of a call, as the functions of the set want it.
+    fn watched(
+        &mut self,
+        source: &Source,
+        (name, id): (&str, Id),
+        result: Value,
+        arguments: impl FnOnce() -> Vec<Value>,
+    ) -> Result<Value> {
+        let functions = Rc::clone(&self.machine.functions);
+        let mut call = Call { machine: self.machine };
+        if !functions.is_watching(&call) {
+            return Ok(result);
+        }
+        let place = || {
+            let (line, column) = source.place(id);
+            format!("{}:{line}:{column}", source.name)
+        };
+        let returned = Returned { name, arguments: &arguments(), result, place: &place };
+        functions.returned(&mut call, returned).map_err(|error| self.function_error(id, name, error))
     }
 
     fn call_builtin(
@@ -559,7 +583,10 @@ impl Execution<'_> {
             });
         }
         match builtin.call(self.machine.meter(), &values) {
-            Ok(value) => Ok(value),
+            Ok(Held { value, boxed }) => {
+                let arguments = || values.iter().map(|argument| argument.value.clone()).collect();
+                Ok(Held { value: self.watched(source, (name, id), value, arguments)?, boxed })
+            }
             Err(Failure::Limit(limit)) => Err(limit.into()),
             Err(Failure::Message(message)) => {
                 let callee = arguments.first().filter(|_| builtin == Builtin::Call).map(|callee| source.print(*callee));

@@ -78,6 +78,38 @@ impl Type {
 pub trait Functions {
     /// A function by its name. A template that calls one that does not exist cannot be parsed, as in Go.
     fn find(&self, name: &str) -> Option<Function>;
+
+    /// Whether [`Functions::returned`] must see calls at this time.
+    fn is_watching(&self, _call: &Call<'_>) -> bool {
+        false
+    }
+
+    /// Looks at a call that succeeded, of a function or a built-in one, and gives the result that the template gets: the function's own or
+    /// another one. `and` and `or` are seen only if they evaluate all of their arguments.
+    ///
+    /// # Errors
+    /// The call fails with this error.
+    fn returned(&self, _call: &mut Call<'_>, returned: Returned<'_>) -> Result<Value, FunctionError> {
+        Ok(returned.result)
+    }
+}
+
+/// A call that succeeded.
+pub struct Returned<'a> {
+    /// The name of the function.
+    pub name: &'a str,
+    /// The arguments, as the function got them.
+    pub arguments: &'a [Value],
+    /// The result.
+    pub result: Value,
+    /// Where the call is, as `TEMPLATE:LINE:COLUMN`. Finding out takes as long as the template is.
+    pub place: &'a dyn Fn() -> String,
+}
+
+impl fmt::Debug for Returned<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Returned").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// What a function reaches besides its arguments.

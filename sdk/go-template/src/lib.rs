@@ -34,7 +34,7 @@ mod value;
 pub use error::{Cause, Error};
 pub use float::{fixed as fixed_float, general as general_float};
 pub use format::{sprint, sprintf, sprintln};
-pub use function::{Body, Call, Function, FunctionError, Functions, Type};
+pub use function::{Body, Call, Function, FunctionError, Functions, Returned, Type};
 pub use limits::{Limit, Limits, Meter};
 pub use literal::{float as parse_float, integer as parse_integer, quote, unquote, unsigned as parse_unsigned};
 pub use machine::Machine;

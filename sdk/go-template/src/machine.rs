@@ -18,7 +18,7 @@ const CACHED: usize = 1000;
 pub struct Machine {
     name: String,
     meter: Meter,
-    functions: Rc<dyn Functions>,
+    pub(crate) functions: Rc<dyn Functions>,
     extension: Rc<dyn Any>,
     templates: Rc<BTreeMap<Rc<str>, Template>>,
     cache: BTreeMap<(Rc<str>, Rc<str>), Rc<Parsed>>,

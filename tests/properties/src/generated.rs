@@ -53,7 +53,7 @@ enum Live {
     Number(i8),
 }
 
-const KINDS: &[&str] = &["password", "hex", "base64", "uuid", "Hex", ""];
+const KINDS: &[&str] = &["password", "hex", "base64", "uuid", "Hex", "", "letters", "digits", "ascii", "strong"];
 
 pub(crate) fn holds(input: &[u8]) {
     // The input as text, and as structured choices.
@@ -92,7 +92,8 @@ fn asks(input: &[u8], annotation: &str, given: &[String], live: Map<String, Valu
 /// The documented format: `KEY=KIND[:LENGTH]`, separated by commas, each key once, at most 32.
 fn documented_format(annotation: &str, given: &BTreeMap<&str, &str>) -> Option<BTreeMap<String, Wanted>> {
     static PART: OnceLock<Regex> = OnceLock::new();
-    let form = r"^([-._a-zA-Z0-9]{1,253})=(?:uuid|(password|hex|base64)(?::\+?0*([0-9]{1,5}))?)$";
+    let form =
+        r"^([-._a-zA-Z0-9]{1,253})=(?:uuid|(password|letters|digits|ascii|strong|hex|base64)(?::\+?0*([0-9]{1,5}))?)$";
     let form = PART.get_or_init(|| Regex::new(form).expect("a pattern"));
     let mut wanted = BTreeMap::new();
     for part in annotation.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -101,7 +102,10 @@ fn documented_format(annotation: &str, given: &BTreeMap<&str, &str>) -> Option<B
         let length = found.get(3).map_or(Some(32), |length| length.as_str().parse().ok())?;
         let (kind, least) = match found.get(2).map(|kind| kind.as_str()) {
             None => (Wanted::Uuid, 0),
-            Some("password") => (Wanted::Password(length), 12),
+            Some("password") => (Wanted::Password(length), 8),
+            Some("letters") => (Wanted::Letters(length), 8),
+            Some("digits") => (Wanted::Digits(length), 16),
+            Some("ascii" | "strong") => (Wanted::Ascii(length), 8),
             Some("hex") => (Wanted::Hex(length), 16),
             Some(_) => (Wanted::Base64(length), 16),
         };
@@ -116,6 +120,9 @@ fn documented_format(annotation: &str, given: &BTreeMap<&str, &str>) -> Option<B
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
     Password(usize),
+    Letters(usize),
+    Digits(usize),
+    Ascii(usize),
     Hex(usize),
     Base64(usize),
     Uuid,
@@ -174,6 +181,9 @@ impl Wanted {
         let is_hex = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let fits = match self {
             Self::Password(length) => text.len() == length && text.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+            Self::Letters(length) => text.len() == length && text.bytes().all(|byte| byte.is_ascii_alphabetic()),
+            Self::Digits(length) => text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit()),
+            Self::Ascii(length) => text.len() == length && text.bytes().all(|byte| byte.is_ascii_graphic()),
             Self::Hex(length) => text.len() == 2 * length && is_hex(text),
             Self::Base64(length) => STANDARD.decode(text).is_ok_and(|bytes| bytes.len() == length),
             Self::Uuid => {

@@ -164,7 +164,7 @@ async fn an_invalid_generator_is_reported_before_the_first_write() {
     world.deploy(&name, PLAIN, &image).await;
     let deployment = world.condition(&name, "Ready", "False", "InvalidOutput").await;
     let message = chandler_tests::world::condition(&deployment, "Ready").expect("a condition").message.clone();
-    assert!(message.contains("the length must be a number from 12 to 1024"), "{message}");
+    assert!(message.contains("the length must be a number from 8 to 1024"), "{message}");
     assert!(world.config_maps().get_opt("berth").await.expect("an answer").is_none());
     world.delete(&name).await;
     world.finish().await;

@@ -52,6 +52,7 @@ mod git_source;
 mod gitops;
 mod handovers;
 mod health;
+mod helm_charts;
 mod histories;
 mod hostile_provisioners;
 mod http_source;

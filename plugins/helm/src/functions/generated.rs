@@ -1,24 +1,37 @@
 //! What a renderer cannot know: random values, certificates, the time, names in the network.
 //!
-//! Each render would give other values, so passwords would change with each upgrade. The host may give values that it generated once and keeps;
-//! without it these functions are refused by name.
+//! Each render would give other values, so passwords would change with each upgrade. A provisioner gives placeholders instead, and the host
+//! generates the values ([`crate::placeholders`]). Functions for which no value can be given are refused by name.
 
 use std::{any::Any, fmt, rc::Rc};
 
-use chandler_go_template::{Call, Function, FunctionError, Map, Object, Type, Value};
+use chandler_go_template::{Call, Function, FunctionError, Map, Object, Returned, Type, Value};
 
 use super::Result;
 
-/// Gives the values that the host generated.
+/// Gives the results of these functions.
 pub trait Entropy {
     /// The result of a function: of `randAlphaNum` a string, of `genCA` a [`Certificate`], of `now` a [`super::time::Time`]. `None` refuses it.
     fn generate(&self, function: &str, arguments: &[Value]) -> Option<std::result::Result<Value, String>>;
+
+    /// Whether [`Entropy::returned`] must see the calls of all functions at this time.
+    fn is_watching(&self) -> bool {
+        false
+    }
+
+    /// Looks at a call that succeeded, and gives the result that the template gets.
+    ///
+    /// # Errors
+    /// The call fails with this error.
+    fn returned(&self, returned: Returned<'_>) -> Result {
+        Ok(returned.result)
+    }
 }
 
 /// What functions need of the program around the templates: the extension of their [`chandler_go_template::Machine`].
 #[derive(Default)]
 pub struct Environment {
-    /// Where generated values come from, if the host gives any.
+    /// Where generated values come from, if there are any.
     pub entropy: Option<Rc<dyn Entropy>>,
 }
 

@@ -1,6 +1,8 @@
 //! The functions that render, and all of [`crate::functions`].
 
-use chandler_go_template::{Call, Error, Function, FunctionError, Functions, Map, Str, Type, Value, quote};
+use chandler_go_template::{Call, Error, Function, FunctionError, Functions, Map, Returned, Str, Type, Value, quote};
+
+use crate::functions::Environment;
 
 /// Around the message of `fail` and `required`, so that the engine finds it in the text of an error.
 pub(super) const START: &str = "HELM_ERR_START";
@@ -23,6 +25,18 @@ impl Functions for All {
             "lookup" => Function::new(&[String, String, String, String], |_, _| Ok(Value::Map(Map::new()))),
             _ => return crate::functions::find(name),
         })
+    }
+
+    fn is_watching(&self, call: &Call<'_>) -> bool {
+        let entropy = call.extension::<Environment>().and_then(|environment| environment.entropy.as_ref());
+        entropy.is_some_and(|entropy| entropy.is_watching())
+    }
+
+    fn returned(&self, call: &mut Call<'_>, returned: Returned<'_>) -> Result {
+        match call.extension::<Environment>().and_then(|environment| environment.entropy.as_ref()) {
+            Some(entropy) => entropy.returned(returned),
+            None => Ok(returned.result),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use chandler_test_support::needs;
-use pairs::{Class, Pair};
+use pairs::{Class, Pair, Provisioned};
 
 /// One pair of so many is compared.
 const SAMPLE: u64 = 16;
@@ -74,4 +74,36 @@ fn charts_render_as_helm_renders_them() {
     let classes: Vec<(&str, Class)> = found.iter().map(|(id, class, _)| (id.as_str(), *class)).collect();
     let details: Vec<String> = found.iter().map(|(id, class, detail)| format!("{class:?} {id}\n  {detail}")).collect();
     assert_eq!(classes, KNOWN, "of {} pairs:\n{}", sample.len(), details.join("\n"));
+}
+
+/// Charts that generate values are provisioned with requests for them, or refused with what is needed: no placeholder is installed.
+#[test]
+fn charts_that_generate_values_are_provisioned_or_refused_by_name() {
+    let Some(archive) = needs::fixture("helm/dev.tar.xz") else { return };
+    if !needs::xz() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    unpack(&archive, folder.path());
+    let (mut requesting, mut failures) = (0, Vec::new());
+    for pair in pairs::pairs(folder.path()).iter().filter(|pair| is_in_sample(pair)) {
+        match pairs::provision(pair) {
+            None => {}
+            Some(Provisioned::Objects(objects, requests)) => {
+                requesting += usize::from(requests);
+                if objects.iter().any(|object| object.contains("Chgen")) {
+                    failures.push(format!("{}: a placeholder is left", pair.id));
+                }
+            }
+            Some(Provisioned::Refused(why))
+                if ["the result of ", "is not available", "a generated value"]
+                    .iter()
+                    .any(|known| why.contains(known)) => {}
+            // Helm renders an object without a name, which no cluster takes.
+            Some(Provisioned::Failed(why)) if why.contains("has no metadata.name") => {}
+            Some(other) => failures.push(format!("{}: {other:?}", pair.id)),
+        }
+    }
+    assert_eq!(failures, Vec::<String>::new());
+    assert!(requesting > 0, "no chart of the sample generates a value");
 }

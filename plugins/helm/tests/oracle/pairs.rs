@@ -10,10 +10,15 @@ use std::{
 
 use chandler_go_template::{Limits, Value};
 use chandler_helm::{
+    Helm,
     chart::{File, values},
     functions::{Certificate, Entropy, Environment, time},
     pipeline::{self, Request, Stage},
     render::{ApiVersions, Capabilities, Release},
+};
+use chandler_sdk::{
+    Failure,
+    testing::{Bundle, run},
 };
 use serde_json::{Value as Json, json};
 
@@ -118,6 +123,52 @@ fn classify(golden: &Json, given: &Json) -> (Class, String) {
         (Some("ok"), _) => (Class::Fails, error(given)),
         _ => (Class::Passes, error(golden)),
     }
+}
+
+/// What the provisioner makes of a chart that Helm renders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Provisioned {
+    /// The objects, and whether they request values.
+    Objects(Vec<String>, bool),
+    /// Why it needs what the provisioner does not give.
+    Refused(String),
+    /// Another failure.
+    Failed(String),
+}
+
+/// Provisions a pair, without a cluster; nothing if Helm does not render it.
+pub(crate) fn provision(pair: &Pair) -> Option<Provisioned> {
+    let golden = read(&pair.golden);
+    if golden["outcome"] != "ok" {
+        return None;
+    }
+    let folder = pair.chart.clone();
+    let provision = move || {
+        let mut all = Vec::new();
+        files(&folder.join("chart"), &folder.join("chart"), &mut all);
+        let values = golden["values"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        let values = values.map(|file| values::read(&fs::read_to_string(folder.join(file)).unwrap()).unwrap());
+        let values = values.fold(chandler_go_template::Map::new(), |base, over| values::merge(&base, &over));
+        let text = |json: &Json| json.as_str().unwrap_or_default().to_owned();
+        let config = json!({"values": plain(&Value::Map(values))});
+        let request = chandler_sdk::Request::new()
+            .with_name(text(&golden["release"]["name"]))
+            .with_namespace(text(&golden["release"]["namespace"]))
+            .with_config(serde_json::from_value(config).unwrap());
+        let bundle = Bundle::new(all.into_iter().map(|file| (file.name, file.data.to_vec())));
+        match run::<Helm>(&bundle, &request) {
+            Ok(recorder) => {
+                let objects: Vec<&Json> = recorder.objects.iter().map(|object| &object.value).collect();
+                let text = |object: &Json| object.to_string();
+                let requests = objects.iter().any(|object| text(object).contains("chandler.dev/"));
+                Provisioned::Objects(objects.into_iter().map(text).collect(), requests)
+            }
+            Err(Failure::Unsupported(findings)) => Provisioned::Refused(findings[0].message.clone()),
+            Err(failure) => Provisioned::Failed(format!("{failure:?}")),
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(provision).unwrap();
+    Some(thread.join().unwrap_or_else(|_| Provisioned::Failed("a panic".to_owned())))
 }
 
 /// Constants: what is random is masked in the oracle.
