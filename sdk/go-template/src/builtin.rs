@@ -178,14 +178,12 @@ fn text(text: Str) -> Held {
 }
 
 fn one_text(meter: &mut Meter, values: &[Value]) -> Result<Str> {
-    match values {
-        [Value::String(text)] => Ok(text.clone()),
-        _ => {
-            let shown = |value: &Value| if value.is_nil() { Value::from("<no value>") } else { value.clone() };
-            let values: Vec<Value> = values.iter().map(shown).collect();
-            Ok(sprint(meter, &values)?)
-        }
+    if let [Value::String(text)] = values {
+        return Ok(text.clone());
     }
+    let shown = |value: &Value| if value.is_nil() { Value::from("<no value>") } else { value.clone() };
+    let values: Vec<Value> = values.iter().map(shown).collect();
+    Ok(sprint(meter, &values)?)
 }
 
 /// The kinds of values that can be ordered.
