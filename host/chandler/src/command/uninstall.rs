@@ -336,7 +336,7 @@ impl Uninstall {
             ..Uninstallation::default()
         };
         for held in &found.held {
-            all.objects.push(own_object(client, held, mode, terminal).await?);
+            all.objects.push(Box::pin(own_object(client, held, mode, terminal)).await?);
         }
         let decision = |decision: &Decision| namespaced("ConfigMap", &decision.namespace, &decision.name);
         all.decisions = found.decisions.iter().map(decision).collect();
