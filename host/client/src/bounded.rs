@@ -61,6 +61,8 @@ struct Left {
     until: Option<Instant>,
     /// The shared memory that the work has.
     held: Option<OwnedSemaphorePermit>,
+    /// How many bytes of it no answer needed yet: it is taken in units, and small answers need less than one.
+    spare: usize,
 }
 
 /// The server used up what it may send.
@@ -82,12 +84,13 @@ impl Allowance {
 
     /// Begins a piece of work, whose answers have these limits together and come in this time. The memory of the work before it is free again.
     pub fn renew(&self, limits: AnswerLimits, time: Duration) {
-        *self.left.lock() = Left { limits, until: Instant::now().checked_add(time), held: None };
+        *self.left.lock() = Left { limits, until: Instant::now().checked_add(time), held: None, spare: 0 };
     }
 
     /// Ends the piece of work: the memory that it shared is free again.
     pub fn end(&self) {
-        self.left.lock().held = None;
+        let mut left = self.left.lock();
+        (left.held, left.spare) = (None, 0);
     }
 
     fn time_left(&self) -> Result<Duration, AllowanceSpent> {
@@ -95,18 +98,23 @@ impl Allowance {
         until.checked_duration_since(Instant::now()).ok_or(AllowanceSpent::Time)
     }
 
-    /// Takes so many bytes of an answer, and the memory for them. Returns how much of the memory is not from the part of the work itself.
+    /// Takes so many bytes of an answer, and the memory for them. Returns how much of the memory is neither from the part of the work itself nor
+    /// from the shared memory that it has already.
     fn take(&self, bytes: usize, memory: usize) -> Result<usize, AllowanceSpent> {
-        let limits = &mut self.left.lock().limits;
+        let left = &mut *self.left.lock();
+        let limits = &mut left.limits;
         limits.bytes = limits.bytes.checked_sub(bytes).ok_or(AllowanceSpent::Bytes)?;
         limits.memory = limits.memory.checked_sub(memory).ok_or(AllowanceSpent::Bytes)?;
         let own = limits.own.min(memory);
         limits.own -= own;
-        Ok(memory - own)
+        let shared = memory - own;
+        let reused = left.spare.min(shared);
+        left.spare -= reused;
+        Ok(shared - reused)
     }
 
-    /// Waits for shared memory. Returns how many bytes it got, which may be some more.
-    async fn share(&self, bytes: usize) -> Result<usize, AllowanceSpent> {
+    /// Waits for shared memory. What is left of the last unit is for later answers of the same work.
+    async fn share(&self, bytes: usize) -> Result<(), AllowanceSpent> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| AllowanceSpent::Bytes)?;
         let permit = Arc::clone(&self.shared.0).acquire_many_owned(units).await.map_err(|_| AllowanceSpent::Time)?;
         let mut left = self.left.lock();
@@ -114,7 +122,8 @@ impl Allowance {
             Some(held) => held.merge(permit),
             held => *held = Some(permit),
         }
-        Ok(bytes.next_multiple_of(UNIT))
+        left.spare += bytes.next_multiple_of(UNIT) - bytes;
+        Ok(())
     }
 }
 
@@ -135,15 +144,12 @@ pub fn bounded(client: &Client, allowance: &Arc<Allowance>, each: Duration) -> C
 async fn answer(client: &Client, request: Request<Body>, allowance: &Allowance) -> Result<Response<Body>, BoxError> {
     let (head, mut body) = client.send(request).await?.into_parts();
     let (mut whole, mut estimate) = (BytesMut::new(), Estimate::default());
-    // Shared memory that this answer has and does not need yet.
-    let mut spare = 0_usize;
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
             let shared = allowance.take(data.len(), estimate.next(&data))?;
-            if shared > spare {
-                spare += allowance.share(shared - spare).await?;
+            if shared > 0 {
+                allowance.share(shared).await?;
             }
-            spare -= shared;
             whole.extend_from_slice(&data);
         }
     }
@@ -228,6 +234,20 @@ mod tests {
             allowance.renew(limits, EACH);
             assert_eq!(ask(&client).await, expected);
         }
+    }
+
+    #[tokio::test]
+    async fn small_answers_share_a_unit_of_memory() {
+        let shared = AnswerMemory::new(2 * UNIT);
+        let allowance = Arc::new(Allowance::new(&shared));
+        allowance.renew(AnswerLimits { bytes: MIB, memory: MIB, own: 0 }, EACH);
+        let client = bounded(&server(10), &allowance, EACH);
+        for _ in 0..100 {
+            assert_eq!(ask(&client).await, Ok(10));
+        }
+        assert_eq!(shared.0.available_permits(), 1);
+        allowance.end();
+        assert_eq!(shared.0.available_permits(), 2);
     }
 
     #[tokio::test]

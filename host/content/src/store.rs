@@ -135,6 +135,11 @@ impl Store {
         .await
     }
 
+    /// Whether the cache has the tree of this digest. It is not verified.
+    pub fn has(&self, digest: &Digest) -> bool {
+        self.tree_path(digest).exists()
+    }
+
     /// The tree of this digest, if the cache has it. Its bytes are verified unless it is already open. A damaged tree is
     /// removed and not returned, so that it is fetched again. Blocks on the disk, for about a millisecond per megabyte.
     pub fn tree(&self, digest: &Digest) -> Option<Tree> {

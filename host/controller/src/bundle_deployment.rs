@@ -119,16 +119,21 @@ async fn reconcile(name: &str, installer: &Arc<Installer>) -> Result<Action, Rec
     // It is gone, or the runtime reports that it cannot be decoded.
     let Some(requester) = requester else { return Ok(Action::await_change()) };
     // A cluster that answers slowly delays neither this cluster nor another one: it has one reconcile at a time, and its own slots.
-    let other = installer.deployments.guarded(name).and_then(|guarded| Key::of(guarded.0.as_ref().ok()?));
-    let _turn = match &other {
+    let cluster_of = |guarded: &Guarded| guarded.0.as_ref().ok().and_then(Key::of);
+    let newest = || installer.deployments.guarded(name).map(|cached| installer.own_writes.newest(cached));
+    let other = newest().and_then(|newest| cluster_of(&newest));
+    let other = other.as_ref();
+    let _turn = match other {
         Some(key) => Some(installer.targets.turn(key).await),
         None => None,
     };
     let slots = if other.is_some() { &installer.targets.slots } else { &installer.slots };
     let work = |slot: Arc<Slot>| async move {
         // The object may have changed, or gone, while the reconcile waited for the slot.
-        match installer.deployments.guarded(name) {
-            Some(cached) => reconcile_in_slot(&installer.own_writes.newest(cached), &slot, installer).await,
+        match newest() {
+            // The turn is for another cluster than the work would be.
+            Some(newest) if cluster_of(&newest).as_ref() != other => Ok(Action::requeue(Duration::ZERO)),
+            Some(newest) => reconcile_in_slot(&newest, &slot, installer).await,
             None => Ok(Action::await_change()),
         }
     };
@@ -362,7 +367,8 @@ async fn bring(
     installer.cluster.metrics.stepped(Step::RollOut, began.elapsed());
     subject.record.open_revision(None);
     if let Some(status) = announced.lock().await.take() {
-        installer.memory.announcements.note(&subject.name(), began.elapsed());
+        // The rollout took longer than the write of the announcement, which alone says how fast the API server answers.
+        installer.memory.announcements.note(&subject.name(), Duration::ZERO);
         subject.stored = Some(BundleDeploymentStatus::clone(&status));
         subject.deployment.status = Some(status);
     }

@@ -54,6 +54,19 @@ impl Growth {
     pub(crate) fn cleans(&self) {
         self.added.lock().bytes = 0;
     }
+
+    /// The content that may be in the cache, to find out what a cleanup removed.
+    pub(crate) fn known(&self) -> Vec<Digest> {
+        self.added.lock().known.iter().cloned().collect()
+    }
+
+    /// Notes what a cleanup removed: it counts again if it comes again.
+    pub(crate) fn removed(&self, content: &[Digest]) {
+        let mut added = self.added.lock();
+        for digest in content {
+            added.known.remove(digest);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -78,5 +91,9 @@ mod tests {
         assert!(!is_due(), "nine are new");
         (20..22).for_each(add);
         assert!(is_due());
+        growth.cleans();
+        growth.removed(&growth.known());
+        (0..11).for_each(add);
+        assert!(is_due(), "what was removed counts again");
     }
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use chandler_content::component_tree;
+use chandler_content::{StoreError, component_tree};
 use chandler_core::Digest;
 use kube::ResourceExt as _;
 use tokio::time::MissedTickBehavior;
@@ -66,8 +66,18 @@ async fn content(installer: &Installer, catalogs: &CatalogStates) {
     let used = in_use(installer, catalogs);
     let (store, budget) =
         (installer.preparer.components.images.store().clone(), installer.cluster.options.content_cache_bytes);
-    let collected = tokio::task::spawn_blocking(move || store.collect(&|digest| used.contains(digest), budget));
-    let collected = collected.await;
+    let known = installer.memory.growth.known();
+    let collected = tokio::task::spawn_blocking(move || {
+        let collected = store.collect(&|digest| used.contains(digest), budget)?;
+        let gone: Vec<_> = known.into_iter().filter(|digest| !store.has(digest)).collect();
+        Ok::<_, StoreError>((collected, gone))
+    });
+    let collected = collected.await.map(|collected| {
+        collected.map(|(collected, gone)| {
+            installer.memory.growth.removed(&gone);
+            collected
+        })
+    });
     if let Ok(Ok(collected)) = &collected {
         installer.cluster.metrics.cleaned("content", collected.kept_bytes);
     }

@@ -244,6 +244,15 @@ impl Targets {
         let mut open = self.open.lock();
         open.retain(|other, entry| other == key || now.duration_since(entry.used) < UNUSED);
         if open.get(key).is_none_or(|entry| entry.digest != digest) {
+            let rules = TargetRules { allow_loopback: self.options.allow_loopback };
+            // A kubeconfig that is not valid takes no place from another one.
+            let client = match target(kubeconfig, rules, &self.proxies) {
+                Ok(client) => client,
+                Err(error) => {
+                    open.remove(key);
+                    return Err(invalid(&key.secret(), &error));
+                }
+            };
             let most = usize::from(self.options.most);
             if !open.contains_key(key) && open.len() >= most {
                 // A cluster that does not answer, or that no BundleDeployment names any more, keeps no other one out.
@@ -256,8 +265,6 @@ impl Targets {
             }
             // Another kubeconfig replaces the earlier one, and may lead to another cluster.
             open.remove(key);
-            let rules = TargetRules { allow_loopback: self.options.allow_loopback };
-            let client = target(kubeconfig, rules, &self.proxies).map_err(|error| invalid(&key.secret(), &error))?;
             let allowance = Arc::new(Allowance::new(&self.answers));
             let client = self.safe(&client, &allowance);
             let target = Arc::default();

@@ -43,6 +43,15 @@ impl Fingerprint {
         all
     }
 
+    /// All of these files but this one, by whichever path it was named.
+    #[must_use]
+    pub fn without(mut self, path: &Path) -> Self {
+        if let Ok(path) = fs::canonicalize(path) {
+            self.0.retain(|other, _| fs::canonicalize(other).map_or(true, |other| other != path));
+        }
+        self
+    }
+
     /// How many files there are.
     pub fn files(&self) -> usize {
         self.0.len()

@@ -17,7 +17,7 @@ const PROVENANCE: &str = "application/vnd.cncf.helm.chart.provenance.v1.prov";
 async fn fetch(setup: &Setup, layers: Vec<(&str, Vec<u8>)>) -> Result<Tree, ContentError> {
     let layers = layers.into_iter().map(|(media_type, bytes)| Layer { media_type: media_type.to_owned(), bytes });
     let mut image = Image::of_layers(layers.collect());
-    image.config_media_type = CONFIG.to_owned();
+    CONFIG.clone_into(&mut image.config_media_type);
     image.config = json!({"name": "web", "version": "1.2.3", "apiVersion": "v2"});
     setup.registry.push_image("charts/web", "1.2.3_build5", image).unwrap();
     setup.fetch("charts/web:1.2.3_build5").await

@@ -165,7 +165,8 @@ impl Pass<'_> {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        if self.is_open {
+        // A call that began before the quarantine says nothing about the trial of its namespace.
+        if self.is_open && self.is_trial {
             self.calls.with(self.component, |calls| calls.quarantine.ended(self.call));
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Only that something exists is remembered, never that it does not. The API server authorizes every request itself; these
 //! answers decide what is reported early, and the permissions that no API server checks (delegations). So a permission, an
-//! account or a namespace that is gone may count as present for [`LIFETIME`], and never longer where something is written. A rollout that
+//! account or a namespace that is gone may count as present for [`LIFETIME`], and never longer when a call begins to write. A rollout that
 //! waits reads its objects on behalf of an account that existed up to [`WAITING`] ago.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};

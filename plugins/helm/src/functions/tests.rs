@@ -256,7 +256,7 @@ fn texts_with_decimals_lists_without_items_and_toml_answer_as_in_helm() {
             "3 -1 2 5 0 0 0",
         ),
         (
-            r#"{{ divf 100 511 1e6 }} {{ divf 0.0 -5 3 2.5 1e6 }} {{ divf 3.14159 1e5 10 1e5 97 }}"#,
+            r"{{ divf 100 511 1e6 }} {{ divf 0.0 -5 3 2.5 1e6 }} {{ divf 3.14159 1e5 10 1e5 97 }}",
             "1.956947162e-07 0 3.239e-13",
         ),
         (
@@ -264,7 +264,7 @@ fn texts_with_decimals_lists_without_items_and_toml_answer_as_in_helm() {
             r#"null null null null null ["b"] []interface {}(nil) []"#,
         ),
         (
-            r#"{{ chunk -1 (list 1 2) | toJson }} {{ chunk -5 (list 1 2 3 4) | len }} {{ urlquery nil 1 }}"#,
+            r"{{ chunk -1 (list 1 2) | toJson }} {{ chunk -5 (list 1 2 3 4) | len }} {{ urlquery nil 1 }}",
             "[] 0 %3Cno+value%3E1",
         ),
         (r#"{{ toToml (list 1 (dict "a" (dict "c" 1) "b" 2)) }}"#, "[1, {b = 2, a = {c = 1}}]"),
@@ -281,8 +281,8 @@ fn texts_with_decimals_lists_without_items_and_toml_answer_as_in_helm() {
         assert_eq!(render(text).as_deref(), Ok(expected), "{text}");
     }
     for (text, message) in [
-        (r#"{{ chunk 0 (list 1 2) }}"#, "makeslice: len out of range"),
-        (r#"{{ chunk -1 (list 1 2 3 4) }}"#, "makeslice: len out of range"),
+        (r"{{ chunk 0 (list 1 2) }}", "makeslice: len out of range"),
+        (r"{{ chunk -1 (list 1 2 3 4) }}", "makeslice: len out of range"),
         (r#"{{ add1f "NaN" }}"#, "Cannot create a Decimal from NaN"),
         (r#"{{ fromToml "a = 2024-01-01" }}"#, "fromToml"),
     ] {

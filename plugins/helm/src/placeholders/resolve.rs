@@ -105,9 +105,14 @@ impl Rest<'_> {
                     let mut name = key.clone();
                     // A key is refused wherever it is.
                     self.text(&mut name, &[String::new()]);
-                    if !(self.is_secret
-                        && matches!(path.as_slice(), [data] if matches!(data.as_str(), "data" | "stringData")))
+                    if self.is_secret
+                        && matches!(path.as_slice(), [data] if matches!(data.as_str(), "data" | "stringData"))
                     {
+                        // The values are resolved already, and the names of the keys are not generated.
+                        for key in entry.as_object().into_iter().flat_map(serde_json::Map::keys) {
+                            self.text(&mut key.clone(), &[String::new()]);
+                        }
+                    } else {
                         self.walk(entry, path);
                     }
                     path.pop();

@@ -61,12 +61,16 @@ impl Dev {
                 .hint("--build COMMAND and --source DIR build it"));
         }
         let mut built: Option<Fingerprint> = None;
+        // A component of an earlier build is not called as if it were of this one.
+        let mut is_built = true;
         loop {
             // Taken before each step: a file that is saved meanwhile counts as changed.
             let sources = self.sources();
             let is_changed = built.as_ref() != Some(&sources);
             built = Some(sources);
-            let is_built = !is_changed || self.built(terminal);
+            if is_changed {
+                is_built = self.built(terminal);
+            }
             let called = self.called();
             if is_built && let Err(error) = self.call().await {
                 terminal.line(error.explained());
@@ -80,7 +84,8 @@ impl Dev {
     }
 
     fn sources(&self) -> Fingerprint {
-        Fingerprint::of(self.sources.iter().map(PathBuf::as_path))
+        // The build writes the component, which may be among the sources.
+        Fingerprint::of(self.sources.iter().map(PathBuf::as_path)).without(Path::new(&self.call.component))
     }
 
     /// What a call reads: the component, the bundle and the files with the configuration.

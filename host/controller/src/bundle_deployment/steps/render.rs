@@ -62,9 +62,11 @@ pub(in super::super) async fn render(
     let RenderInput { name, install_namespace, class_name, class, tree, config, requester } = input;
     let target = target(name, install_namespace, handles).await;
     let request = Request { config: config.get().clone(), target };
-    let inputs = inputs(tree.digest(), class.provisioner.digest(), &request.config);
     // What a built-in class reports has values as they are, which are hidden.
     let conceals = config.is_secret() && class.artifact.is_some();
+    let inputs = inputs(tree.digest(), class.provisioner.digest(), &request.config);
+    // A release without texts is not for others that have the same inputs.
+    let inputs = if conceals { Digest::of_json(&("concealed", &inputs)) } else { inputs };
     let started = Instant::now();
     let cached = handles.releases.get_for(&inputs, &request.target).await;
     handles.metrics.looked_up(RELEASES, cached.is_some());
