@@ -52,6 +52,16 @@ metadata: {name: {{ .Release.Name }}-login}
 stringData: {password: {{ required "a password" .Values.password }}}
 "#;
 
+/// A password as charts make it, as a key and in a text.
+const ACCESS: &str = r#"{{- $password := randAlphaNum 12 }}
+apiVersion: v1
+kind: Secret
+metadata: {name: {{ .Release.Name }}-access}
+stringData:
+  password: {{ $password | quote }}
+  url: {{ printf "redis://:%s@harbour:6379/0" $password | quote }}
+"#;
+
 /// A chart of these files, besides a Deployment, a ConfigMap and a Secret.
 fn chart(more: &[(&str, &str)]) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
@@ -238,6 +248,29 @@ async fn a_chart_with_other_charts_is_taken_from_a_registry() {
     assert_eq!(applied.code, Some(0), "{}", applied.stderr);
     assert_eq!(self::before(world, &name).await, before);
     assert_eq!(releases(world).await, [""; 0]);
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_that_the_chart_makes_is_kept() {
+    if needs::helm().is_none() {
+        return;
+    }
+    let session = Session::start().await;
+    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    let class = class(world).await;
+    let home = chart(&[("templates/access.yaml", ACCESS)]);
+    install(&session, home.path(), &name).await;
+    let access = format!("{name}-access");
+    let before = secrets(world).get(&access).await.unwrap();
+    let by = format!("{}/{name}", world.namespace);
+    let apply =
+        ["migrate", "helm", &by, "--class", &class, "--label", &label, "--apply", "--yes", "--no-service-account"];
+    let applied = session.run(&apply).await;
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    let after = secrets(world).get(&access).await.unwrap();
+    assert_eq!((after.uid(), &after.data), (before.uid(), &before.data));
+    assert_eq!(after.owner_references()[0].name, name);
     session.world.finish().await;
 }
 

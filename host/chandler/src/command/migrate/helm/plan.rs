@@ -211,8 +211,13 @@ async fn compare(
         ))
     })?;
     let release = deployed::release(client, &mut opened).await?;
-    let adoptees = preview::adoptees(client.clone(), &preview::unstored(&planned), &release).await?;
+    let mut adoptees = preview::adoptees(client.clone(), &preview::unstored(&planned), &release).await?;
     planned.spec.adopt = adoptees.iter().map(entry).collect();
+    // Generated values, and texts with them, are compared as they will be: Secrets that are adopted keep their values.
+    let unstored = preview::unstored(&planned);
+    if let Some(completed) = Box::pin(preview::completed(client.clone(), &unstored, &release)).await {
+        adoptees = preview::adoptees(client.clone(), &unstored, &completed).await?;
+    }
     let (preview, unchecked_account) =
         preview::rollout_as_account(client.clone(), &preview::unstored(&planned), &release).await?;
     let install_namespace = &deployment.spec.install_namespace;
