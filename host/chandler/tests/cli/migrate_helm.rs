@@ -14,7 +14,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, ResourceExt,
-    api::{ListParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -187,6 +187,9 @@ async fn a_release_of_helm_is_migrated_without_a_restart() {
     let owner = secrets(world).get(&format!("{name}-values")).await.unwrap();
     assert_eq!(owner.owner_references()[0].name, name, "the values go with the BundleDeployment");
 
+    // As if the first run had been interrupted after it created the BundleDeployment.
+    let without_owner = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
+    secrets(world).patch(&format!("{name}-values"), &PatchParams::default(), &without_owner).await.unwrap();
     let detached = session.run(&apply).await;
     assert_eq!(detached.code, Some(0), "{}", detached.stderr);
     assert!(
@@ -194,6 +197,8 @@ async fn a_release_of_helm_is_migrated_without_a_restart() {
         "{}",
         detached.stderr
     );
+    let owner = secrets(world).get(&format!("{name}-values")).await.unwrap();
+    assert_eq!(owner.owner_references()[0].name, name, "the command that continues sets the owner");
     assert_eq!(releases(world).await, [""; 0]);
     assert_eq!(self::before(world, &name).await, before);
     let deployment = world.ready(&name).await;
