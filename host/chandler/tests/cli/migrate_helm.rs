@@ -190,6 +190,16 @@ async fn a_release_of_helm_is_migrated_without_a_restart() {
     // As if the first run had been interrupted after it created the BundleDeployment.
     let without_owner = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
     secrets(world).patch(&format!("{name}-values"), &PatchParams::default(), &without_owner).await.unwrap();
+    assert_eq!(session.run(&["suspend", &name]).await.code, Some(0));
+    let suspended = session.run(&apply).await;
+    assert!(
+        suspended.code == Some(0) && suspended.stderr.contains(&format!("{name} is suspended; resume it first")),
+        "{}",
+        suspended.stderr
+    );
+    assert_eq!(releases(world).await, [format!("sh.helm.release.v1.{name}.v1")]);
+    let resumed = session.run(&["resume", &name]).await;
+    assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
     let detached = session.run(&apply).await;
     assert_eq!(detached.code, Some(0), "{}", detached.stderr);
     assert!(
