@@ -62,6 +62,10 @@ struct Hidden {
     /// The Secrets that both were read from.
     read: Vec<ValuesInUse>,
     earlier_read: Vec<ValuesInUse>,
+    /// About how many bytes of memory the values take.
+    bytes: usize,
+    /// Whether the values took too much memory and were dropped, so that every text is hidden.
+    is_capped: bool,
 }
 
 impl Hidden {
@@ -74,7 +78,7 @@ impl Hidden {
             read.drain(..read.len().saturating_sub(VERSIONS));
             return Self { read, ..self };
         }
-        Self { both: last.and(&self.last), last, read: secrets, earlier_read: self.read }
+        Self { both: last.and(&self.last), last, read: secrets, earlier_read: self.read, ..Self::default() }
     }
 
     fn has_read(&self, secret: &ValuesInUse) -> bool {
@@ -164,7 +168,9 @@ impl ValuesWatches {
             let all = self.all();
             let before = all.get(name).and_then(|known| known.hidden.clone());
             let is_known = match &before {
-                Some(before) => before.last == *redactor && read.iter().all(|secret| before.has_read(secret)),
+                Some(before) => {
+                    !before.is_capped && before.last == *redactor && read.iter().all(|secret| before.has_read(secret))
+                }
                 None => redactor.is_empty() && read.is_empty(),
             };
             if is_known {
@@ -173,16 +179,19 @@ impl ValuesWatches {
             let hidden = || all.values().filter_map(|known| known.hidden.as_ref());
             // BundleDeployments with the same Secret share its values.
             let shared = hidden().map(|hidden| &hidden.last).find(|last| *last == redactor);
+            // Others may have given memory back. The values before are not known any more, as after a restart.
+            let before = before.filter(|before| !before.is_capped);
             (before.unwrap_or_default(), shared.unwrap_or(redactor).clone(), memory(&all, name))
         };
         // Outside of the lock: this compares and sorts many values.
         let mut next = before.next(redactor, read);
-        let (needed, everything) = (next.both.memory(), Redactor::everything());
+        next.bytes = next.both.memory();
+        let (needed, everything) = (next.bytes, Redactor::everything());
         let is_too_much = needed > SMALL && others.saturating_add(needed) > MEMORY;
         // Values that nothing is searched for take no memory.
         let is_unused = next.both == everything && next.last.memory() > SMALL;
         if is_too_much || is_unused {
-            next = Hidden { last: everything.clone(), both: everything, ..next };
+            next = Hidden { last: everything.clone(), both: everything, bytes: 0, is_capped: true, ..next };
         }
         self.all().entry(name.to_owned()).or_default().hidden = Some(next);
     }
@@ -219,9 +228,9 @@ impl ValuesWatches {
 /// The memory for the values to hide of all others than `name`. Shared values count once.
 fn memory(all: &HashMap<String, Known>, name: &str) -> usize {
     let others = all.iter().filter(|(other, _)| other.as_str() != name);
-    let all: Vec<&Redactor> = others.filter_map(|(_, known)| Some(&known.hidden.as_ref()?.both)).collect();
+    let others = others.filter_map(|(_, known)| known.hidden.as_ref());
     let mut counted = BTreeSet::new();
-    all.into_iter().filter(|redactor| counted.insert(redactor.address())).map(Redactor::memory).sum()
+    others.filter(|hidden| counted.insert(hidden.both.address())).map(|hidden| hidden.bytes).sum()
 }
 
 /// Calls `changed` whenever the version of one of these objects is not the expected one. Never completes.
@@ -421,10 +430,13 @@ mod tests {
             watches.hide(name, &Redactor::of([&json!("hunter2")]), &[]);
         }
         assert!(redactor("a").is_shared_with(&redactor("b")) && redactor("a").is_shared_with(&redactor("a")));
+        let large = |number: u32| {
+            let large: Vec<String> = (0..1000).map(|value| format!("{number}-{value}-{}", "x".repeat(500))).collect();
+            Redactor::of([&json!(large)])
+        };
         // The last one is read again.
         for number in (0..100).chain([99]) {
-            let large: Vec<String> = (0..1000).map(|value| format!("{number}-{value}-{}", "x".repeat(500))).collect();
-            watches.hide(&number.to_string(), &Redactor::of([&json!(large)]), &[]);
+            watches.hide(&number.to_string(), &large(number), &[]);
         }
         assert_eq!(watches.all()["99"].hidden.as_ref().unwrap().last.memory(), 0);
         let kept = memory(&watches.all(), "");
@@ -432,5 +444,10 @@ mod tests {
         assert_eq!(redactor("99"), Redactor::everything());
         watches.hide("small", &Redactor::of([&json!("swordfish")]), &[]);
         assert_eq!(redactor("small").text("a swordfish"), "a (hidden)");
+        for number in 0..50 {
+            watches.forget(&number.to_string());
+        }
+        watches.hide("99", &large(99), &[]);
+        assert_eq!(redactor("99"), large(99), "others gave memory back");
     }
 }

@@ -205,13 +205,23 @@ fn without_beginnings<'a>(text: &'a str, secret: &str) -> Cow<'a, str> {
 /// [`without_beginnings`] finds longer ones.
 fn without_cut_ends<'a>(text: &'a str, secret: &str) -> Cow<'a, str> {
     let mut result = Cow::Borrowed(text);
+    let longest = secret.len().saturating_sub(1).min(DISTINCT_BEGINNING);
+    let beginnings = || (DISTINCT..=longest).filter_map(move |length| secret.get(..length));
+    // Each of them begins with the shortest one. A text can have very many places, and there can be very many values.
+    if beginnings().next().is_none_or(|shortest| !text.contains(shortest)) {
+        return result;
+    }
     // From the end, so that the other places stay where they are.
+    let mut hidden_from = text.len();
     for (place, _) in text.rmatch_indices(ELLIPSIS) {
+        // A value can contain this character, too.
+        if place >= hidden_from {
+            continue;
+        }
         let before = text.get(..place).unwrap_or_default();
-        let longest = secret.len().saturating_sub(1).min(DISTINCT_BEGINNING);
-        let mut beginnings = (DISTINCT..=longest).rev().filter_map(|length| secret.get(..length));
-        let Some(beginning) = beginnings.find(|beginning| before.ends_with(beginning)) else { continue };
-        result.to_mut().replace_range(place - beginning.len()..place, HIDDEN);
+        let Some(beginning) = beginnings().rev().find(|beginning| before.ends_with(beginning)) else { continue };
+        hidden_from = place - beginning.len();
+        result.to_mut().replace_range(hidden_from..place, HIDDEN);
     }
     result
 }
@@ -416,6 +426,17 @@ mod tests {
             ("hunt… and a-very-l… more", "(hidden)… and (hidden)… more"),
             ("hun…", "hun…"),
             ("hunter is known", "hunter is known"),
+        ] {
+            assert_eq!(redactor.text(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_may_contain_the_sign_for_a_cut() {
+        let redactor = Redactor::of([&json!("abcdefghi…jklmnop")]);
+        for (text, expected) in [
+            ("abcdefghi…jk…", "(hidden)…"),
+            ("abcdefghi… and abcdefghi…jk…, abcd…", "(hidden)… and (hidden)…, (hidden)…"),
         ] {
             assert_eq!(redactor.text(text), expected, "{text}");
         }

@@ -98,19 +98,36 @@ async fn previewed(
     let owner = &owner(planned, namespace)?.ignoring(ignored).with_approved_upgrades(approved).on_behalf_of(account);
     let drift = drift::of_rollout(planned.spec.drift.unwrap_or_default());
     let rollout = &Rollout::new(client, Options::default());
-    let (policy, rotate) = (chandler_certificates::Policy::default(), planned.annotations().get(ROTATE));
-    let own = |key: ObjectKey| async move { rollout.own(owner, &key).await };
-    let rotate = rotate.map(String::as_str);
-    let release_owner = ReleaseOwner { name: &owner.name, install_namespace: &owner.install_namespace, rotate };
-    let completed = complete(own, &policy, release_owner, Arc::new(release.clone())).await;
-    let completed = match completed {
+    let completed = match completed_by(rollout, owner, planned, release).await {
         Ok(completed) => completed,
         Err(CompletionError::Read(error)) => return Ok(Err(error)),
         Err(error) => {
             return Err(CommandError::failed(format!("the rollout of {name} would be refused")).because(&error));
         }
     };
-    Ok(rollout.preview(&RolloutRequest::new(owner, &completed.release).drift(drift)).await)
+    Ok(rollout.preview(&RolloutRequest::new(owner, &completed).drift(drift)).await)
+}
+
+/// The release with the Secrets that it requests. The values of Secrets that the owner has or may adopt are kept.
+async fn completed_by(
+    rollout: &Rollout,
+    owner: &Owner,
+    planned: &BundleDeployment,
+    release: &Release,
+) -> Result<Arc<Release>, CompletionError<RolloutError>> {
+    let (policy, rotate) = (chandler_certificates::Policy::default(), planned.annotations().get(ROTATE));
+    let own = |key: ObjectKey| async move { rollout.own(owner, &key).await };
+    let rotate = rotate.map(String::as_str);
+    let release_owner = ReleaseOwner { name: &owner.name, install_namespace: &owner.install_namespace, rotate };
+    Ok(complete(own, &policy, release_owner, Arc::new(release.clone())).await?.release)
+}
+
+/// The release with the values of the Secrets that the BundleDeployment has or may adopt. `None` if it cannot be completed: a preview of the
+/// rollout says why.
+pub async fn completed(client: Client, deployment: &BundleDeployment, release: &Release) -> Option<Arc<Release>> {
+    let owner = owner_of(deployment, &deployment.spec.install_namespace)?;
+    let rollout = Rollout::new(client, Options::default());
+    completed_by(&rollout, &owner, deployment, release).await.ok()
 }
 
 /// The objects of a release that exist and belong to another owner, or to none.

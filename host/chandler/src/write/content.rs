@@ -104,6 +104,28 @@ pub async fn own<K: Resource<DynamicType = ()>>(
     Ok(())
 }
 
+/// Makes a BundleDeployment the owner of those of its ConfigMaps in this namespace that have no owner, since an attempt was interrupted before.
+pub async fn own_left(client: &Client, deployment: &BundleDeployment, namespace: &str) -> Result<(), CommandError> {
+    if deployment.spec.source.config_maps.is_none() {
+        return Ok(());
+    }
+    let name = deployment.name_any();
+    let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let labelled = ListParams::default().labels(&format!("{CONTENT_OF}={name}"));
+    let listed = config_maps.list_metadata(&labelled).await.map_err(|error| {
+        CommandError::failed(format!("failed to list the ConfigMaps of {name} in namespace {namespace}"))
+            .because(&error)
+    })?;
+    let in_use = in_use(deployment);
+    let is_left = |existing: &PartialObjectMeta<ConfigMap>| {
+        existing.owner_references().is_empty() && in_use.contains(existing.name_any().as_str())
+    };
+    let left = listed.items.into_iter().filter(is_left);
+    let left: Vec<ConfigMap> =
+        left.map(|existing| ConfigMap { metadata: existing.metadata, ..ConfigMap::default() }).collect();
+    own(client, deployment, &left).await
+}
+
 /// Deletes ConfigMaps of earlier content that neither the spec nor a revision in the history refers to.
 pub async fn prune(client: &Client, deployment: &BundleDeployment, namespace: &str) -> Result<(), CommandError> {
     let name = deployment.name_any();

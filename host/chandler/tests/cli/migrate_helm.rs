@@ -14,7 +14,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, ResourceExt,
-    api::{ListParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -50,6 +50,16 @@ apiVersion: v1
 kind: Secret
 metadata: {name: {{ .Release.Name }}-login}
 stringData: {password: {{ required "a password" .Values.password }}}
+"#;
+
+/// A password as charts make it, as a key and in a text.
+const ACCESS: &str = r#"{{- $password := randAlphaNum 12 }}
+apiVersion: v1
+kind: Secret
+metadata: {name: {{ .Release.Name }}-access}
+stringData:
+  password: {{ $password | quote }}
+  url: {{ printf "redis://:%s@harbour:6379/0" $password | quote }}
 "#;
 
 /// A chart of these files, besides a Deployment, a ConfigMap and a Secret.
@@ -177,6 +187,19 @@ async fn a_release_of_helm_is_migrated_without_a_restart() {
     let owner = secrets(world).get(&format!("{name}-values")).await.unwrap();
     assert_eq!(owner.owner_references()[0].name, name, "the values go with the BundleDeployment");
 
+    // As if the first run had been interrupted after it created the BundleDeployment.
+    let without_owner = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
+    secrets(world).patch(&format!("{name}-values"), &PatchParams::default(), &without_owner).await.unwrap();
+    assert_eq!(session.run(&["suspend", &name]).await.code, Some(0));
+    let suspended = session.run(&apply).await;
+    assert!(
+        suspended.code == Some(0) && suspended.stderr.contains(&format!("{name} is suspended; resume it first")),
+        "{}",
+        suspended.stderr
+    );
+    assert_eq!(releases(world).await, [format!("sh.helm.release.v1.{name}.v1")]);
+    let resumed = session.run(&["resume", &name]).await;
+    assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
     let detached = session.run(&apply).await;
     assert_eq!(detached.code, Some(0), "{}", detached.stderr);
     assert!(
@@ -184,6 +207,8 @@ async fn a_release_of_helm_is_migrated_without_a_restart() {
         "{}",
         detached.stderr
     );
+    let owner = secrets(world).get(&format!("{name}-values")).await.unwrap();
+    assert_eq!(owner.owner_references()[0].name, name, "the command that continues sets the owner");
     assert_eq!(releases(world).await, [""; 0]);
     assert_eq!(self::before(world, &name).await, before);
     let deployment = world.ready(&name).await;
@@ -238,6 +263,29 @@ async fn a_chart_with_other_charts_is_taken_from_a_registry() {
     assert_eq!(applied.code, Some(0), "{}", applied.stderr);
     assert_eq!(self::before(world, &name).await, before);
     assert_eq!(releases(world).await, [""; 0]);
+    session.world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_that_the_chart_makes_is_kept() {
+    if needs::helm().is_none() {
+        return;
+    }
+    let session = Session::start().await;
+    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    let class = class(world).await;
+    let home = chart(&[("templates/access.yaml", ACCESS)]);
+    install(&session, home.path(), &name).await;
+    let access = format!("{name}-access");
+    let before = secrets(world).get(&access).await.unwrap();
+    let by = format!("{}/{name}", world.namespace);
+    let apply =
+        ["migrate", "helm", &by, "--class", &class, "--label", &label, "--apply", "--yes", "--no-service-account"];
+    let applied = session.run(&apply).await;
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    let after = secrets(world).get(&access).await.unwrap();
+    assert_eq!((after.uid(), &after.data), (before.uid(), &before.data));
+    assert_eq!(after.owner_references()[0].name, name);
     session.world.finish().await;
 }
 

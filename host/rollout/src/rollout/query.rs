@@ -15,7 +15,7 @@ use crate::{
         desired::Served,
         drift_options::DriftPolicy,
         error::{ApiError, RolloutError, object_failure},
-        existing_owner::{Collision, ExistingOwner},
+        existing_owner::Collision,
         holdings::ObjectId,
         live,
         owner::Owner,
@@ -119,8 +119,8 @@ impl Rollout {
         if failures.is_empty() { Ok(missing) } else { Err(RolloutError::Objects(failures)) }
     }
 
-    /// Reads an object of the owner. Returns `None` if it does not exist. An object of another owner is refused, as
-    /// [`advance`](Self::advance) refuses it.
+    /// Reads an object of the owner, or one that it may adopt. Returns `None` if it does not exist. Another object of another owner is
+    /// refused, as [`advance`](Self::advance) refuses it.
     pub async fn own(&self, owner: &Owner, key: &ObjectKey) -> Result<Option<Value>, RolloutError> {
         let ObjectKey { group, version, kind, .. } = key;
         let served = self.discovery.kind(group, version, kind).await.map_err(resolve::cannot_discover)?;
@@ -136,9 +136,12 @@ impl Rollout {
             live => live.map_err(object_failure(key, "read")),
         };
         let live = live.map_err(|failure| RolloutError::Objects(vec![failure]))?;
-        match live.as_ref().and_then(|live| live::foreign_owner(live, owner)) {
-            // An object that an earlier owner orphaned is adopted as it is.
-            None | Some(ExistingOwner::LeftBehind { .. }) => Ok(live),
+        let refused = live.as_ref().and_then(|live| {
+            let existing_owner = live::foreign_owner(live, owner)?;
+            (!owner.may_adopt(live, &existing_owner)).then_some(existing_owner)
+        });
+        match refused {
+            None => Ok(live),
             Some(existing_owner) => Err(owner.refuse(vec![Collision { object: key.clone(), existing_owner }])),
         }
     }

@@ -36,6 +36,23 @@ async fn adoption_is_previewed_checked_and_limited_to_the_uid() {
 }
 
 #[tokio::test]
+async fn an_object_that_may_be_adopted_is_read_like_an_own_one() {
+    let stage = Stage::set().await;
+    let key = config_map_key("tadopters");
+    stage.make(&key, config_map("tadopters", json!({"a": "tadopters"}))).await;
+    let live = stage.live(&key).await.unwrap();
+    let named = |uid: &str| stage.owner.clone().adopting([(ObjectId::of(&key), uid.to_owned())].into());
+    for owner in [stage.owner.clone(), named("another")] {
+        assert!(matches!(stage.rollout.own(&owner, &key).await, Err(RolloutError::Collisions(_))));
+    }
+    let uid = live["metadata"]["uid"].as_str().unwrap();
+    for owner in [named(uid), protected(&stage, CollisionProtection::IfNoController)] {
+        let read = stage.rollout.own(&owner, &key).await.unwrap().unwrap();
+        assert_eq!(read["data"], live["data"]);
+    }
+}
+
+#[tokio::test]
 async fn an_adoption_that_the_api_server_refuses_changes_nothing() {
     let stage = Stage::set().await;
     let mut frozen = config_map("frozen", json!({"a": "tadopters"}));

@@ -350,7 +350,7 @@ pub(super) async fn carry_out(
         return Ok(());
     }
     // Objects of a release of Helm have no owner.
-    if managers.iter().any(|manager| manager.kind != "Secret") {
+    if !is_of_helm(&managers) {
         for object in &deployment.spec.adopt {
             migration::remove_owners(client, object, &managers).await?;
         }
@@ -368,6 +368,11 @@ pub(super) async fn carry_out(
     migration::complete(client, deployment).await
 }
 
+/// Whether the old installer is Helm, whose releases are Secrets.
+fn is_of_helm(managers: &[ForeignObject]) -> bool {
+    managers.iter().all(|manager| manager.kind == "Secret")
+}
+
 /// Whether the BundleDeployment has adopted the objects and is healthy, so that the old installer can go. Waits for it, unless the user has to
 /// approve it first or does not want to wait; then a line says how to continue.
 async fn is_adopted(
@@ -378,8 +383,13 @@ async fn is_adopted(
     terminal: &Terminal,
 ) -> Result<bool, CommandError> {
     let name = deployment.name_any();
-    // Earlier versions of this command began with a suspended BundleDeployment.
     if deployment.spec.suspend {
+        // A migration of a release of Helm never begins so: a user suspended it.
+        if is_of_helm(managers) {
+            terminal.line(format!("{name} is suspended; resume it first (chandler resume {name})"));
+            return Ok(false);
+        }
+        // Earlier versions of this command began with a suspended BundleDeployment.
         change::set_suspend::<BundleDeployment>(client, &name, false, Effect::Store).await?;
     }
     let remaining: Vec<String> = managers.iter().map(|manager| one_line(&manager.to_string())).collect();

@@ -24,6 +24,7 @@ use crate::{
         terminal::Terminal,
         text::{count, one_line},
     },
+    write::{content, helm_values},
 };
 
 /// Migrate releases of Helm, without recreating or restarting anything
@@ -224,6 +225,8 @@ impl Helm {
             detach: !self.keep_release,
         };
         for deployment in begun {
+            content::own_left(client, deployment, &self.system.system_namespace).await?;
+            helm_values::own_left(client, deployment).await?;
             handover::carry_out(after, client, deployment, terminal).await?;
         }
         for plan in plans {

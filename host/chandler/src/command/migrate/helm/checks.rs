@@ -92,13 +92,15 @@ fn changed(adoptee: &Adoptee) -> Option<String> {
     (!paths.is_empty()).then(|| format!("{object}: {}", paths.join(", ")))
 }
 
-/// What the labels and annotations of owners begin with.
-const OF_OWNERS: [&str; 5] = [
+/// What the labels and annotations of owners, and requests to the host for generated values and certificates, begin with.
+const OF_OWNERS: [&str; 7] = [
     "applyset.kubernetes.io/",
+    "certificates.chandler.dev/",
     "chandler.dev/",
     "core.rukpak.io/owner-",
     "meta.helm.sh/release-",
     "app.kubernetes.io/managed-by",
+    "secrets.chandler.dev/",
 ];
 
 /// Whether a field is more than a label or an annotation of an owner.
@@ -127,6 +129,8 @@ mod tests {
             ("metadata.labels[\"core.rukpak.io/owner-name\"]", None, false),
             ("metadata.annotations[\"meta.helm.sh/release-name\"]", None, false),
             ("metadata.annotations", map("meta.helm.sh/release-name"), false),
+            ("metadata.annotations[\"secrets.chandler.dev/generate\"]", None, false),
+            ("metadata.annotations[\"certificates.chandler.dev/inject-ca\"]", None, false),
             ("metadata.annotations", map("nginx.ingress.kubernetes.io/auth-url"), true),
             ("metadata.annotations[\"nginx.ingress.kubernetes.io/auth-url\"]", None, true),
             ("metadata.labels.app", None, true),

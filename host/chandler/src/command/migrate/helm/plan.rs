@@ -211,8 +211,13 @@ async fn compare(
         ))
     })?;
     let release = deployed::release(client, &mut opened).await?;
-    let adoptees = preview::adoptees(client.clone(), &preview::unstored(&planned), &release).await?;
+    let mut adoptees = preview::adoptees(client.clone(), &preview::unstored(&planned), &release).await?;
     planned.spec.adopt = adoptees.iter().map(entry).collect();
+    // Generated values, and texts with them, are compared as they will be: Secrets that are adopted keep their values.
+    let unstored = preview::unstored(&planned);
+    if let Some(completed) = Box::pin(preview::completed(client.clone(), &unstored, &release)).await {
+        adoptees = preview::adoptees(client.clone(), &unstored, &completed).await?;
+    }
     let (preview, unchecked_account) =
         preview::rollout_as_account(client.clone(), &preview::unstored(&planned), &release).await?;
     let install_namespace = &deployment.spec.install_namespace;
@@ -313,13 +318,20 @@ impl Plan {
     pub(super) async fn create(&self, client: &Client, terminal: &Terminal) -> Result<BundleDeployment, CommandError> {
         let mut deployment = self.deployment.clone();
         pending::begin(&mut deployment, &self.managers);
-        if let Some(secret) = &self.values {
-            helm_values::create(client, secret).await?;
-        }
-        let written = content::create(client, &self.config_maps).await?;
+        let values = match &self.values {
+            Some(secret) => helm_values::create(client, secret).await?,
+            None => None,
+        };
+        let written = match content::create(client, &self.config_maps).await {
+            Ok(written) => written,
+            Err(error) => return Err(helm_values::discard(client, values.as_ref(), error).await),
+        };
         let created = match deployment::create(client, &deployment, Effect::Store).await {
             Ok(created) => created,
-            Err(error) => return Err(content::discard(client, &written, error).await),
+            Err(error) => {
+                let error = content::discard(client, &written, error).await;
+                return Err(helm_values::discard(client, values.as_ref(), error).await);
+            }
         };
         content::own(client, &created, &self.config_maps).await?;
         if let Some(secret) = &self.values {
