@@ -63,8 +63,8 @@ pub struct ReleaseOwner<'a> {
 
 /// Adds the Secrets that a release requests. A release that requests none is returned unchanged, without a read.
 ///
-/// `own` reads an object of the owner: `None` if it does not exist, an error if it belongs to another owner. This writes nothing: new
-/// keys are applied with the release.
+/// `own` reads an object that the owner has or may adopt: `None` if it does not exist, an error if it belongs to another owner. This writes
+/// nothing: new keys are applied with the release.
 pub async fn complete<E, F>(
     own: impl Fn(ObjectKey) -> F + Send + Sync,
     policy: &Policy,
@@ -100,8 +100,7 @@ where
 
 /// The release with the generated values that it requests. The values are in the Secrets and in the applied release, and nowhere else.
 ///
-/// Existing values are read from the Secret only if it belongs to the owner. A Secret of the same name that belongs to another owner is
-/// an error.
+/// Existing values are read from the Secret only if it belongs to the owner, or may be adopted. Another Secret of the same name is an error.
 async fn fill<E, F>(
     own: &(impl Fn(ObjectKey) -> F + Send + Sync),
     install_namespace: &str,
