@@ -402,7 +402,7 @@ mod tests {
         let message = format!("{tenant} {number}");
         let (namespace, account) = tenant.split_once('/').unwrap_or((tenant, "installer"));
         let tenant = Tenant { namespace: namespace.to_owned(), account: account.to_owned() };
-        Arc::new(Notification { message, tenant, ..notification() })
+        Arc::new(Notification { tenant, message, ..notification() })
     }
 
     #[test]

@@ -117,7 +117,7 @@ pub(super) async fn plan(
         },
     );
     deployment.labels_mut().extend(arguments.labels.iter().cloned());
-    let compared = compare(arguments, client, &deployment, &helm, content).await;
+    let compared = Box::pin(compare(arguments, client, &deployment, &helm, content)).await;
     let compared = compared.map_err(|error| {
         error.hint(format!("this is about the release {namespace}/{name}, chart {}; nothing was changed", helm.chart()))
     })?;
