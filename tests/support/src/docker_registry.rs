@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::{
-    fs,
+    env, fs,
     io::{BufRead as _, BufReader},
     net::{IpAddr, Ipv4Addr},
     path::Path,
@@ -54,7 +54,9 @@ impl DockerRegistry {
         );
         fs::write(path("config.yaml"), configuration).unwrap();
         let mut command = Command::new(program);
-        command.arg("serve").arg(path("config.yaml")).env_clear().stdout(Stdio::null()).stderr(Stdio::piped());
+        command.arg("serve").arg(path("config.yaml")).stdout(Stdio::null()).stderr(Stdio::piped());
+        // Its settings can also come from variables.
+        command.env_clear().env("PATH", env::var_os("PATH").unwrap_or_default());
         let mut process = command.spawn().unwrap();
         let mut log = BufReader::new(process.stderr.take().unwrap()).lines();
         let mut seen = String::new();
