@@ -113,7 +113,7 @@ impl Allowance {
         Ok(shared - reused)
     }
 
-    /// Waits for shared memory. What is left of the last unit is for later answers of the same work.
+    /// Waits for shared memory. Later answers of the same work use the rest of the last unit.
     async fn share(&self, bytes: usize) -> Result<(), AllowanceSpent> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| AllowanceSpent::Bytes)?;
         let permit = Arc::clone(&self.shared.0).acquire_many_owned(units).await.map_err(|_| AllowanceSpent::Time)?;

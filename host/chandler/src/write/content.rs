@@ -104,7 +104,7 @@ pub async fn own<K: Resource<DynamicType = ()>>(
     Ok(())
 }
 
-/// Makes a BundleDeployment the owner of those of its ConfigMaps in this namespace that have no owner, since an attempt was interrupted before.
+/// Makes a BundleDeployment the owner of its ConfigMaps in this namespace that have no owner, since an attempt was interrupted before.
 pub async fn own_left(client: &Client, deployment: &BundleDeployment, namespace: &str) -> Result<(), CommandError> {
     if deployment.spec.source.config_maps.is_none() {
         return Ok(());
