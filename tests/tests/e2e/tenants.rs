@@ -364,6 +364,7 @@ async fn a_tenant_uploads_for_its_own_bundledeployments_only() {
     let mut tenants = Tenants::new(true).await;
     let (tenant, other) = (tenants.tenant.clone(), format!("{}-other", tenants.world.run()));
     set_up(&tenants.world, &other, &tenants.accounts).await;
+    apply(&tenants.world, &deployed(&tenants.world, "content.yaml")).await;
     let (name, unnamed) = (format!("{other}-shop"), format!("{other}-unnamed"));
     let source = json!({"type": "upload", "upload": {}});
     let account = json!({"name": other, "namespace": tenants.accounts});
