@@ -20,7 +20,7 @@
 //! # assert_eq!(secret["metadata"]["annotations"]["secrets.chandler.dev/generate"], "password=password:24,cookie=hex:32");
 //! ```
 //!
-//! Other keys may contain values in their text, such as a URL with a password: [`EXPAND`] lists these keys, and [`reference`] is what the text
+//! Other keys may contain values in their text, such as a URL with a password: [`EXPAND`] lists these keys, and [`reference()`] is what the text
 //! contains instead of a value.
 //!
 //! The host refuses the release for a key that the Secret also sets itself, a length out of range, and the annotation
@@ -65,7 +65,7 @@ pub fn reference(secret: &str, key: &str) -> String {
     format!("$(secrets.chandler.dev/{secret}/{key})")
 }
 
-/// [`reference`], for the value in base64.
+/// [`reference()`], for the value in base64.
 pub fn encoded_reference(secret: &str, key: &str) -> String {
     format!("$(secrets.chandler.dev/{secret}/{key}:base64)")
 }
