@@ -236,9 +236,7 @@ impl Declarations {
         let first = release.objects().first().map_or(0, |object| object.stage);
         for certificate in &mut self.certificates {
             let namespace = release.objects().iter().find(|object| {
-                object.key.group.is_empty()
-                    && object.key.kind == "Namespace"
-                    && Some(&object.key.name) == certificate.secret.namespace.as_ref()
+                object.key.is_namespace() && Some(&object.key.name) == certificate.secret.namespace.as_ref()
             });
             certificate.stage = namespace.map_or(first, |namespace| namespace.stage);
         }

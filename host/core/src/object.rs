@@ -38,6 +38,11 @@ impl ObjectKey {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// Whether it is a Namespace.
+    pub fn is_namespace(&self) -> bool {
+        self.group.is_empty() && self.kind == "Namespace"
+    }
+
     /// Whether both identify the same object, in any version.
     pub fn same_object(&self, other: &Self) -> bool {
         self.group == other.group

@@ -163,9 +163,7 @@ impl Delegation {
 pub fn reserved(item: &Item<'_>, installation: &Installation) -> Option<Delegation> {
     let key = item.key;
     let is_system = |namespace: &str| installation.system_namespace.as_deref() == Some(namespace);
-    if key.namespace.as_deref().is_some_and(is_system)
-        || (key.group.is_empty() && key.kind == "Namespace" && is_system(&key.name))
-    {
+    if key.namespace.as_deref().is_some_and(is_system) || (key.is_namespace() && is_system(&key.name)) {
         return Some(Delegation::SystemNamespace);
     }
     (is_crd(key) && OwnKind::is_crd(&key.name)).then_some(Delegation::Crd)

@@ -25,6 +25,7 @@ pub mod ledger;
 pub(crate) mod live;
 pub(crate) mod managed_fields;
 pub(crate) mod member;
+pub(crate) mod namespaces;
 pub(crate) mod new_namespaces;
 pub mod older_record;
 pub mod owner;

@@ -239,7 +239,7 @@ async fn check_free(client: &Client, name: &str) -> Result<(), CommandError> {
 async fn check_namespace(client: &Client, name: &str, release: Option<&Release>) -> Result<(), CommandError> {
     let is_own = |object: &chandler_core::Object| {
         let key = &object.key;
-        key.group.is_empty() && key.kind == "Namespace" && key.name == name
+        key.is_namespace() && key.name == name
     };
     if release.is_some_and(|release| release.objects().iter().any(is_own)) {
         return Ok(());

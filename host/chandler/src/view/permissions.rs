@@ -72,13 +72,12 @@ impl<'a> PlannedObjects<'a> {
         let items = self.items();
         let required = requirements(&items, &[], &[], Some(parent), existing);
         let required = required.with_delegations(&items, &installation(), account);
-        let is_namespace = |key: &ObjectKey| key.group.is_empty() && key.kind == "Namespace";
         let objects = || self.objects.iter().map(|(key, _, object)| (key, object));
         let defined: BTreeSet<(String, String)> =
             crds(objects().map(|(_, object)| *object)).keys().map(|(group, kind)| own(group, kind)).collect();
         NeededPermissions {
             missing: missing(&required, &Held::default(), escalation),
-            own_namespaces: objects().filter(|(key, _)| is_namespace(key)).map(|(key, _)| key.name.clone()).collect(),
+            own_namespaces: objects().filter(|(key, _)| key.is_namespace()).map(|(key, _)| key.name.clone()).collect(),
             guessed: objects()
                 .filter(|(key, _)| kinds::built_in(&key.group, &key.kind).is_none())
                 .filter(|(key, _)| !defined.contains(&own(&key.group, &key.kind)))

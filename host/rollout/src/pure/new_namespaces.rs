@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::pure::desired::Desired;
 
@@ -34,7 +34,7 @@ pub(crate) fn undecided(desired: &[Desired], asked: &[usize], is_reviewed: bool)
 
 /// The name of a Namespace.
 pub(crate) fn namespace(desired: &Desired) -> Option<&str> {
-    (desired.key.group.is_empty() && desired.key.kind == "Namespace").then_some(desired.key.name.as_str())
+    desired.key.is_namespace().then_some(desired.key.name.as_str())
 }
 
 /// The form of a value. Each may be null.
@@ -139,15 +139,14 @@ fn is_member(name: &str, value: &Value, members: &[(&str, Form)]) -> bool {
 }
 
 fn has_form(value: &Value, form: &Form) -> bool {
-    let all = |members: &Map<String, Value>, is_right: &dyn Fn(&str, &Value) -> bool| {
-        members.iter().all(|(name, value)| is_right(name, value))
-    };
     match (form, value) {
         (_, Value::Null) | (Form::Text | Form::NumberOrText, Value::String(_)) | (Form::Bool, Value::Bool(_)) => true,
         (Form::Number | Form::NumberOrText, Value::Number(number)) => number.is_i64(),
-        (Form::Texts, Value::Object(members)) => all(members, &|_, value| value.is_string()),
+        (Form::Texts, Value::Object(members)) => members.values().all(Value::is_string),
         (Form::List(form), Value::Array(items)) => items.iter().all(|item| has_form(item, form)),
-        (Form::Members(known), Value::Object(members)) => all(members, &|name, value| is_member(name, value, known)),
+        (Form::Members(known), Value::Object(members)) => {
+            members.iter().all(|(name, value)| is_member(name, value, known))
+        }
         _ => false,
     }
 }

@@ -1,8 +1,6 @@
 //! The checks before the first write: one list for the rollout, which stops at the first refusal, and for the preview, which
 //! reports all of them.
 
-use std::collections::BTreeSet;
-
 use chandler_crd_upgrade::Upgrade;
 use chandler_permissions::Installation;
 use serde_json::Value;
@@ -14,6 +12,7 @@ use crate::{
         desired::Desired,
         error::RolloutError,
         member::Member,
+        namespaces,
         owner::Owner,
         refusals::{OnRefusal, Refusals, refuse_collisions, refuse_duplicate_items},
         reserved,
@@ -90,18 +89,8 @@ pub(crate) async fn check_namespaces(
     desired: &[Desired],
     created: impl Iterator<Item = &Desired>,
 ) -> Result<(), RolloutError> {
-    let own: BTreeSet<&str> = desired
-        .iter()
-        .filter(|desired| desired.key.group.is_empty() && desired.key.kind == "Namespace")
-        .map(|desired| desired.key.name.as_str())
-        .collect();
-    let needed: BTreeSet<&str> = created
-        .flat_map(|desired| [desired.key.namespace.as_deref(), Some(owner.install_namespace.as_str())])
-        .flatten()
-        .filter(|namespace| !own.contains(namespace))
-        .collect();
     let mut missing = Vec::new();
-    for namespace in needed {
+    for namespace in namespaces::needed(owner, desired, created) {
         let exists = recent.namespace_exists(cluster, namespace).await;
         let exists =
             exists.map_err(|error| RolloutError::Request { action: format!("read namespace {namespace}"), error })?;

@@ -32,6 +32,7 @@ use crate::{
         desired::Desired,
         error::{ApiError, PermissionsMissing, RolloutError},
         member::Member,
+        namespaces,
         owner::Owner,
         policy::CrdPolicy,
     },
@@ -192,10 +193,7 @@ impl AccessReview<'_> {
 
     /// The namespaces that a rollout in another cluster reads: it creates nothing in one that neither exists nor is in the release.
     fn namespaces_read(self, desired: &[Desired]) -> BTreeSet<String> {
-        let own: BTreeSet<&str> = namespaces_of(desired).map(|desired| desired.key.name.as_str()).collect();
-        let used = desired.iter().filter_map(|desired| desired.key.namespace.as_deref());
-        let used = used.chain((!desired.is_empty()).then_some(self.owner.install_namespace.as_str()));
-        used.filter(|namespace| !own.contains(namespace)).map(str::to_owned).collect()
+        namespaces::needed(self.owner, desired, desired.iter()).into_iter().map(str::to_owned).collect()
     }
 
     /// The places where members are listed.
@@ -400,7 +398,7 @@ impl AccessReview<'_> {
     /// The namespaces of the release that do not exist.
     async fn absent_namespaces(self, desired: &[Desired]) -> Result<BTreeSet<String>, RolloutError> {
         let mut absent = BTreeSet::new();
-        for desired in namespaces_of(desired) {
+        for desired in namespaces::own(desired) {
             let name = &desired.key.name;
             let found = self.readable(self.own.get(&desired.resource, None, name).await);
             let found =
@@ -423,11 +421,6 @@ fn bounded(rules: Arc<ReviewedRules>) -> Arc<ReviewedRules> {
         return rules;
     }
     Arc::new(ReviewedRules { rules: Vec::new(), incomplete: true })
-}
-
-/// The namespaces of a release.
-fn namespaces_of(desired: &[Desired]) -> impl Iterator<Item = &Desired> {
-    desired.iter().filter(|desired| desired.key.group.is_empty() && desired.key.kind == "Namespace")
 }
 
 /// Whether a permission is needed because an object makes Chandler act on behalf of the account.

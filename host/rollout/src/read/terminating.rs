@@ -18,7 +18,7 @@ const LOOKED_AT: u32 = 3;
 /// The finalizers of a terminating object, and the objects that a Namespace or CRD waits for.
 pub(crate) async fn describe(cluster: &Cluster, member: &Member) -> String {
     let mut text = terminating(Reader(&member.object));
-    if member.key.group.is_empty() && member.key.kind == "Namespace" {
+    if member.key.is_namespace() {
         if let Some(contents) = contents(&member.object) {
             text.extend([": ", &contents]);
         }

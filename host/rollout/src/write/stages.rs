@@ -218,9 +218,7 @@ impl<'a> Stages<'a> {
             return Ok(Vec::new());
         };
         let mut created = self.items.iter().filter(|item| item.action == Action::Create).map(|item| &item.desired.key);
-        let is_its = |key: &ObjectKey| {
-            key.group.is_empty() && key.kind == "Namespace" && Some(&key.name) == desired.key.namespace.as_ref()
-        };
+        let is_its = |key: &ObjectKey| key.is_namespace() && Some(&key.name) == desired.key.namespace.as_ref();
         if let Some(namespace) = created.find(|key| is_its(key)) {
             let health = Health::progressing(format!("namespace {} does not exist yet", namespace.name));
             return Ok(vec![Unhealthy { object: desired.key.clone(), health }]);
