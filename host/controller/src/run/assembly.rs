@@ -61,9 +61,7 @@ pub(crate) fn pulls(cluster: &Cluster) -> Result<Pulls, ControllerError> {
     let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
     let plain_http_registries = options.plain_http_registries.clone();
     let registries = RegistrySettings::new(options.registries.clone(), options.registry_certificates.clone());
-    let proxies = Proxies::from_environment();
-    let tls = options.tls.clone();
-    let images = ImageOptions { plain_http_registries, registries, proxies, tls, ..ImageOptions::default() };
+    let images = ImageOptions { plain_http_registries, registries, ..outgoing(options) };
     let engine = Engine::new(EngineOptions {
         cache_directory: Some(options.cache_directory.join("code")),
         compiler: options.compiler.clone(),

@@ -4,7 +4,7 @@
 //! as reversed or in hexadecimal digits. So its texts are left out, and its codes and the places in files of the bundle and in the
 //! configuration stay. The built-in provisioners are part of the controller, and quote values as they are, which are then hidden.
 
-use chandler_core::{Content, Description, Diagnostic, Location, Release};
+use chandler_core::{Content, Description, Diagnostic, Location, Release, pointer::unescape};
 use chandler_engine::{CallError, CallLog, InvalidOutput, LimitExceeded, Trapped};
 use serde_json::{Map, Value};
 
@@ -27,12 +27,6 @@ pub(super) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// Whether a release has no texts of its provisioner.
-    pub(super) fn is_concealed(release: &Release) -> bool {
-        release.findings().iter().all(|finding| finding.message == HIDDEN)
-            && release.description().properties.is_empty()
-    }
-
     /// A release without texts of its provisioner: neither its objects nor its digest change.
     pub(super) fn release(&self, release: &Release) -> Release {
         let findings = release.findings().iter().map(|finding| self.finding(finding)).collect();
@@ -76,25 +70,15 @@ impl Known<'_> {
     fn location(&self, location: &Location) -> Option<Location> {
         if location.path == CONFIG {
             let pointer = location.pointer.as_ref()?;
-            let (mut parts, mut at) = (pointer.split('/').skip(1), None);
-            if let Some(first) = parts.next() {
-                at = self.config.get(&unescaped(first));
-            }
-            for part in parts {
-                let part = unescaped(part);
-                at = at.and_then(|value| value.get(&part).or_else(|| value.get(part.parse::<usize>().ok()?)));
-            }
-            at?;
+            let below = pointer.strip_prefix('/')?;
+            let (first, rest) = below.split_at(below.find('/').unwrap_or(below.len()));
+            self.config.get(&unescape(first))?.pointer(rest)?;
             return Some(Location { path: CONFIG.to_owned(), pointer: Some(pointer.clone()), ..Location::default() });
         }
         let entry = self.content.entries(&location.path, None, 1).into_iter().next();
         let is_file = entry.is_some_and(|entry| entry.path == location.path);
         is_file.then(|| Location { pointer: None, ..location.clone() })
     }
-}
-
-fn unescaped(part: &str) -> String {
-    part.replace("~1", "/").replace("~0", "~")
 }
 
 #[cfg(test)]
@@ -166,7 +150,6 @@ mod tests {
         assert_eq!((shown.digest(), shown.objects()), (release.digest(), release.objects()));
         assert_eq!(shown.description().version.as_deref(), Some("1.0.0"));
         assert!(shown.description().properties.is_empty());
-        assert!(Known::is_concealed(&shown) && !Known::is_concealed(&release));
     }
 
     #[test]

@@ -62,8 +62,10 @@ pub(in super::super) async fn render(
     let RenderInput { name, install_namespace, class_name, class, tree, config, requester } = input;
     let target = target(name, install_namespace, handles).await;
     let request = Request { config: config.get().clone(), target };
+    // Built-in components are updated with the controller, so that no author could end a quarantine.
+    let is_third_party = class.artifact.is_some();
     // What a built-in class reports has values as they are, which are hidden.
-    let conceals = config.is_secret() && class.artifact.is_some();
+    let conceals = config.is_secret() && is_third_party;
     let inputs = inputs(tree.digest(), class.provisioner.digest(), &request.config);
     // A release without texts is not for others that have the same inputs.
     let inputs = if conceals { Digest::of_json(&("concealed", &inputs)) } else { inputs };
@@ -71,8 +73,6 @@ pub(in super::super) async fn render(
     let cached = handles.releases.get_for(&inputs, &request.target).await;
     handles.metrics.looked_up(RELEASES, cached.is_some());
     let call = Call { deployment: name, requester: requester.namespace(), inputs: &inputs };
-    // Built-in components are updated with the controller, so that no author could end a quarantine.
-    let is_third_party = class.artifact.is_some();
     if let Some((made, release)) = cached {
         if is_third_party {
             wake(handles, handles.calls.rendered(class.provisioner.digest(), call));
@@ -80,10 +80,6 @@ pub(in super::super) async fn render(
         handles.metrics.stepped(Step::Render, started.elapsed());
         handles.in_use.note(name, &made);
         handles.refused.forget(name);
-        // An earlier version of the controller may have stored it.
-        let known = Known { content: &tree, config: &request.config };
-        let is_shown = !conceals || Known::is_concealed(&release);
-        let release = if is_shown { release } else { Arc::new(known.release(&release)) };
         return Ok(Rendered { made, release });
     }
     // A provisioner may log a value of a Secret.
