@@ -1,6 +1,6 @@
 //! The configuration schema: valid, and enforced.
 
-use chandler_core::Request;
+use chandler_core::{Request, pointer};
 use chandler_engine::{CallError, InvalidOutput, Limits, Provisioner};
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ pub(super) async fn check(provisioner: &Provisioner, cases: &[Case], limits: &Li
 
 /// A field as a part of a JSON pointer.
 fn pointer_part(field: &str) -> String {
-    format!("/{}", field.replace('~', "~0").replace('/', "~1"))
+    format!("/{}", pointer::escape(field))
 }
 
 /// Each property of the schema that names one type, with a value of another one.
