@@ -128,15 +128,8 @@ impl List {
             None => ListParams::default(),
         };
         let deployments = Api::<BundleDeployment>::all(client.clone()).list(&parameters).await;
-        let deployments = deployments.map_err(|error| {
-            let failed = CommandError::failed("failed to list BundleDeployments").because(&error);
-            match &error {
-                kube::Error::Api(status) if status.is_not_found() => {
-                    failed.hint("Chandler's CRDs are not installed: `chandler crds | kubectl apply --server-side -f -`")
-                }
-                _ => failed,
-            }
-        })?;
+        let deployments =
+            deployments.map_err(|error| CommandError::failed("failed to list BundleDeployments").because(&error))?;
         let now = Timestamp::now();
         let is_wanted = |row: &Row| self.namespace.as_ref().is_none_or(|namespace| *namespace == row.namespace);
         let mut rows: Vec<Row> =

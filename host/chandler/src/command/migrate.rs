@@ -8,7 +8,7 @@ pub mod storage;
 use chandler_api::{BundleDeployment, ServiceAccountReference};
 use chandler_content::ImageReference;
 use chandler_permissions::DefaultAccount;
-use kube::{Api, Client, api::ListParams};
+use kube::Client;
 use serde_json::Value;
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     arguments::{
         catalogs::Fetching, connection::Connection, system_namespace::SystemNamespaceArguments, values, wait::Wait,
     },
-    migrate::{Migration, pending},
+    migrate::{ForeignObject, Migration, pending},
     read::{
         cluster, installations,
         installations::{Installations, Installer},
@@ -257,22 +257,11 @@ impl Migrate {
 
     /// The BundleDeployments whose migration has begun.
     async fn begun(&self, installer: Installer, client: &Client) -> Result<Vec<BundleDeployment>, CommandError> {
-        let all = Api::<BundleDeployment>::all(client.clone()).list(&ListParams::default()).await;
-        let all = all.map_err(|error| {
-            CommandError::failed("failed to list BundleDeployments")
-                .because(&error)
-                .hint("Chandler's CRDs have to be installed: `chandler crds | kubectl apply --server-side -f -`")
-        })?;
         let kind = installer.kind().kind;
-        let mine = |deployment: &BundleDeployment| {
-            pending::managers(deployment).is_some_and(|managers| {
-                let first = managers.first();
-                first.is_some_and(|first| {
-                    first.kind == kind && (self.objects.is_empty() || self.objects.iter().any(|by| first.is_named(by)))
-                })
-            })
+        let is_meant = |first: &ForeignObject| {
+            first.kind == kind && (self.objects.is_empty() || self.objects.iter().any(|by| first.is_named(by)))
         };
-        Ok(all.items.into_iter().filter(mine).collect())
+        handover::begun(client, |_, first| is_meant(first)).await
     }
 
     /// The migrations that the arguments name, without those that have begun.

@@ -32,14 +32,45 @@ pub async fn open(
     deployment: &BundleDeployment,
     files: Option<&str>,
 ) -> Result<OpenedBundle, CommandError> {
+    let given = files.map_or(Given::Spec { system_namespace }, Given::Files);
+    open_given(given, client, options, deployment).await
+}
+
+/// Like [`open`], with content that is here already.
+pub async fn open_content(
+    client: &Client,
+    options: &BundleOptions,
+    deployment: &BundleDeployment,
+    content: Arc<dyn Content>,
+) -> Result<OpenedBundle, CommandError> {
+    open_given(Given::Content(content), client, options, deployment).await
+}
+
+/// Where the bundle is.
+enum Given<'a> {
+    /// Where the spec says.
+    Spec { system_namespace: &'a str },
+    /// At an origin that a user named.
+    Files(&'a str),
+    /// Here already.
+    Content(Arc<dyn Content>),
+}
+
+async fn open_given(
+    given: Given<'_>,
+    client: &Client,
+    options: &BundleOptions,
+    deployment: &BundleDeployment,
+) -> Result<OpenedBundle, CommandError> {
     let cache = cache::directory(options.cache_directory.as_deref())?;
     let provisioners = provisioner::provisioners(&cache)?;
     let place = Place { provisioners: &provisioners, cache: &cache };
     let provisioner = options.provisioner.clone().or_else(|| summary::class(deployment).map(str::to_owned));
     let options = BundleOptions { provisioner, ..options.clone() };
-    let bundle = match files {
-        Some(files) => source::open(&Origin::parse(files)?, &cache, &options.registry).await?,
-        None => bundle(client, system_namespace, &options, deployment, place).await?,
+    let bundle = match given {
+        Given::Spec { system_namespace } => bundle(client, system_namespace, &options, deployment, place).await?,
+        Given::Files(files) => source::open(&Origin::parse(files)?, &cache, &options.registry).await?,
+        Given::Content(content) => Bundle { content, directory: None },
     };
     opened(client, &options, deployment, bundle, place).await
 }
@@ -64,21 +95,6 @@ pub async fn open_in(
 ) -> Result<OpenedBundle, CommandError> {
     let bundle = bundle(client, system_namespace, options, deployment, place).await?;
     opened(client, options, deployment, bundle, place).await
-}
-
-/// Like [`open`], with content that is here already.
-pub async fn open_content(
-    client: &Client,
-    options: &BundleOptions,
-    deployment: &BundleDeployment,
-    content: Arc<dyn Content>,
-) -> Result<OpenedBundle, CommandError> {
-    let cache = cache::directory(options.cache_directory.as_deref())?;
-    let provisioners = provisioner::provisioners(&cache)?;
-    let place = Place { provisioners: &provisioners, cache: &cache };
-    let provisioner = options.provisioner.clone().or_else(|| summary::class(deployment).map(str::to_owned));
-    let options = BundleOptions { provisioner, ..options.clone() };
-    opened(client, &options, deployment, Bundle { content, directory: None }, place).await
 }
 
 /// Like [`open_in`], with a provisioner that is loaded already.

@@ -92,15 +92,8 @@ pub async fn names(client: &Client, selector: Option<&str>) -> Result<Vec<String
     let selected = selector.map_or_else(ListParams::default, |selector| ListParams::default().labels(selector));
     // Only names are kept: a page of whole objects would expire while bundles are fetched.
     let list = async |page: &ListParams| deployments.list_metadata(page).await;
-    let found: Vec<PartialObjectMeta<BundleDeployment>> = cluster::pages(selected, list).await.map_err(|error| {
-        let failed = CommandError::failed("failed to list BundleDeployments").because(&error);
-        match &error {
-            kube::Error::Api(status) if status.is_not_found() => {
-                failed.hint("Chandler's CRDs are not installed: `chandler crds | kubectl apply --server-side -f -`")
-            }
-            _ => failed,
-        }
-    })?;
+    let found: kube::Result<Vec<PartialObjectMeta<BundleDeployment>>> = cluster::pages(selected, list).await;
+    let found = found.map_err(|error| CommandError::failed("failed to list BundleDeployments").because(&error))?;
     let mut names: Vec<String> = found.iter().map(kube::ResourceExt::name_any).collect();
     names.sort_unstable();
     Ok(names)

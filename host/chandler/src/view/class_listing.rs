@@ -71,21 +71,21 @@ impl ClassRow {
     }
 }
 
-const SHORT: [Column<ClassRow>; 6] = [
-    Column::new("NAME", Fit::Full, |row| row.name.clone()),
-    Column::toned("STATE", Fit::Full, |row| or_dash(row.reason.as_ref()), ClassRow::tone),
-    Column::new("VERSION", Fit::Full, |row| or_dash(row.version.as_ref())),
-    Column::new("FORMATS", Fit::End(8), |row| or_dash(Some(row.formats.join(", ")).filter(|it| !it.is_empty()))),
-    Column::new("USES", Fit::Full, |row| or_dash(row.uses)),
-    Column::new("KINDS", Fit::Extra(16), kinds),
-];
+const NAME: Column<ClassRow> = Column::new("NAME", Fit::Full, |row| row.name.clone());
+const STATE: Column<ClassRow> = Column::toned("STATE", Fit::Full, |row| or_dash(row.reason.as_ref()), ClassRow::tone);
+const VERSION: Column<ClassRow> = Column::new("VERSION", Fit::Full, |row| or_dash(row.version.as_ref()));
+const FORMATS: Column<ClassRow> =
+    Column::new("FORMATS", Fit::End(8), |row| or_dash(Some(row.formats.join(", ")).filter(|it| !it.is_empty())));
+const USES: Column<ClassRow> = Column::new("USES", Fit::Full, |row| or_dash(row.uses));
+
+const SHORT: [Column<ClassRow>; 6] = [NAME, STATE, VERSION, FORMATS, USES, Column::new("KINDS", Fit::Extra(16), kinds)];
 
 const WIDE: [Column<ClassRow>; 11] = [
-    Column::new("NAME", Fit::Full, |row| row.name.clone()),
-    Column::toned("STATE", Fit::Full, |row| or_dash(row.reason.as_ref()), ClassRow::tone),
-    Column::new("VERSION", Fit::Full, |row| or_dash(row.version.as_ref())),
-    Column::new("FORMATS", Fit::End(8), |row| or_dash(Some(row.formats.join(", ")).filter(|it| !it.is_empty()))),
-    Column::new("USES", Fit::Full, |row| or_dash(row.uses)),
+    NAME,
+    STATE,
+    VERSION,
+    FORMATS,
+    USES,
     Column::new("CALLS", Fit::Full, |row| or_dash(row.called(|calls| calls.total))),
     Column::new("FAILED", Fit::Full, |row| or_dash(row.called(|calls| calls.failed))),
     Column::new("MEDIAN", Fit::Full, |row| or_dash(row.called(|calls| format!("{} ms", calls.median_milliseconds)))),

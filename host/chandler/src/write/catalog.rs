@@ -22,9 +22,6 @@ pub async fn create(client: &Client, catalog: &Catalog, effect: Effect) -> Resul
         match &error {
             kube::Error::Api(status) if status.is_already_exists() => failed
                 .hint(format!("`chandler catalog remove {name}` removes it; `kubectl edit catalog {name}` changes it")),
-            kube::Error::Api(status) if status.is_not_found() => {
-                failed.hint("Chandler's CRDs are not installed: `chandler crds | kubectl apply --server-side -f -`")
-            }
             _ => failed,
         }
     })

@@ -42,9 +42,6 @@ pub async fn create(
             kube::Error::Api(status) if status.is_already_exists() => {
                 failed.hint(format!("change it with `chandler upgrade {name} BUNDLE`, or choose another name"))
             }
-            kube::Error::Api(status) if status.is_not_found() => {
-                failed.hint("Chandler's CRDs are not installed: `chandler crds | kubectl apply --server-side -f -`")
-            }
             _ => failed,
         }
     })

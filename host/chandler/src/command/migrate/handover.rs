@@ -8,7 +8,7 @@ use chandler_api::{Approval, BundleDeployment};
 use chandler_core::{Object, ObjectKey, Release};
 use chandler_resolution::installation::is_ready;
 use chandler_rollout::{Adoptee, ChangeKind, Preview};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _, api::ListParams};
 use serde_json::Value;
 
 use super::Migrate;
@@ -87,13 +87,7 @@ pub(super) async fn run(
         return Ok(());
     }
     check(&plans, arguments)?;
-    if arguments.dry_run {
-        terminal.line(format!("would migrate {}; nothing was changed", count(number, "installation")));
-        return Ok(());
-    }
-    let question = format!("migrate {}?", count(number, "installation"));
-    if !confirmation::confirmed(terminal, &question, arguments.yes)? {
-        terminal.line("nothing was changed");
+    if !is_wanted(&count(number, "installation"), arguments.dry_run, arguments.yes, terminal)? {
         return Ok(());
     }
     let after =
@@ -106,6 +100,34 @@ pub(super) async fn run(
         carry_out(after, client, &created, terminal).await?;
     }
     Ok(())
+}
+
+/// Whether these migrations are carried out: not in a dry run, and not unless the user agrees.
+pub(super) fn is_wanted(migrations: &str, dry_run: bool, yes: bool, terminal: &Terminal) -> Result<bool, CommandError> {
+    if dry_run {
+        terminal.line(format!("would migrate {migrations}; nothing was changed"));
+        return Ok(false);
+    }
+    let is_wanted = confirmation::confirmed(terminal, &format!("migrate {migrations}?"), yes)?;
+    if !is_wanted {
+        terminal.line("nothing was changed");
+    }
+    Ok(is_wanted)
+}
+
+/// The BundleDeployments whose migration has begun, and that are meant. `is_meant` also gets the first object that the old installer manages them
+/// with.
+pub(super) async fn begun(
+    client: &Client,
+    is_meant: impl Fn(&BundleDeployment, &ForeignObject) -> bool,
+) -> Result<Vec<BundleDeployment>, CommandError> {
+    let all = Api::<BundleDeployment>::all(client.clone()).list(&ListParams::default()).await;
+    let mut all = all.map_err(|error| CommandError::failed("failed to list BundleDeployments").because(&error))?.items;
+    all.retain(|deployment| {
+        let managers = pending::managers(deployment).unwrap_or_default();
+        managers.first().is_some_and(|first| is_meant(deployment, first))
+    });
+    Ok(all)
 }
 
 /// The migrations that have begun and are not finished. An annotation of the BundleDeployment lists what is deleted, and its author may

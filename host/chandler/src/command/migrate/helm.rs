@@ -5,7 +5,7 @@ mod plan;
 
 use chandler_api::BundleDeployment;
 use chandler_permissions::DefaultAccount;
-use kube::{Api, Client, ResourceExt as _, api::ListParams};
+use kube::{Client, ResourceExt as _};
 use serde_json::Value;
 
 use self::plan::Plan;
@@ -15,7 +15,6 @@ use crate::{
     arguments::{
         catalogs::Fetching, connection::Connection, system_namespace::SystemNamespaceArguments, values, wait::Wait,
     },
-    confirmation,
     migrate::{ForeignObject, helm::RevisionName, pending},
     read::{cluster, helm_releases},
     view::{
@@ -211,12 +210,7 @@ impl Helm {
         if plans.is_empty() && begun.is_empty() {
             return Ok(());
         }
-        if self.dry_run {
-            terminal.line(format!("would migrate {number}; nothing was changed"));
-            return Ok(());
-        }
-        if !confirmation::confirmed(terminal, &format!("migrate {number}?"), self.yes)? {
-            terminal.line("nothing was changed");
+        if !handover::is_wanted(&number, self.dry_run, self.yes, terminal)? {
             return Ok(());
         }
         let after = After {
@@ -249,21 +243,11 @@ impl Helm {
 
     /// The BundleDeployments whose migration has begun.
     async fn begun(&self, client: &Client) -> Result<Vec<BundleDeployment>, CommandError> {
-        let all = Api::<BundleDeployment>::all(client.clone()).list(&ListParams::default()).await;
-        let all = all.map_err(|error| {
-            CommandError::failed("failed to list BundleDeployments")
-                .because(&error)
-                .hint("Chandler's CRDs have to be installed: `chandler crds | kubectl apply --server-side -f -`")
-        })?;
-        let is_ours = |deployment: &BundleDeployment| {
-            let managers = pending::managers(deployment).unwrap_or_default();
-            managers.first().is_some_and(|first| first.kind == "Secret")
-                && (self.releases.is_empty()
-                    || self.releases.iter().any(|by| {
-                        helm_releases::is_named(by, &deployment.spec.install_namespace, &deployment.name_any())
-                    }))
+        let is_named = |deployment: &BundleDeployment| {
+            let (namespace, name) = (&deployment.spec.install_namespace, deployment.name_any());
+            self.releases.is_empty() || self.releases.iter().any(|by| helm_releases::is_named(by, namespace, &name))
         };
-        Ok(all.items.into_iter().filter(is_ours).collect())
+        handover::begun(client, |deployment, first| first.kind == "Secret" && is_named(deployment)).await
     }
 
     /// The migrations that have begun and are continued. An annotation lists the Secrets that are deleted, and any author of a BundleDeployment may have

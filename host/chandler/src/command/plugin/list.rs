@@ -46,15 +46,9 @@ impl List {
     /// Prints the list.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let client = cluster::client(&self.connection.options()).await?;
-        let classes = Api::<ProvisionerClass>::all(client).list(&ListParams::default()).await.map_err(|error| {
-            let failed = CommandError::failed("failed to list ProvisionerClasses").because(&error);
-            match &error {
-                kube::Error::Api(status) if status.is_not_found() => {
-                    failed.hint("Chandler's CRDs are not installed: `chandler crds | kubectl apply --server-side -f -`")
-                }
-                _ => failed,
-            }
-        })?;
+        let classes = Api::<ProvisionerClass>::all(client).list(&ListParams::default()).await;
+        let classes =
+            classes.map_err(|error| CommandError::failed("failed to list ProvisionerClasses").because(&error))?;
         let mut rows: Vec<ClassRow> = classes.items.iter().map(ClassRow::new).collect();
         rows.sort_by(|one, other| one.name.cmp(&other.name));
         if rows.is_empty() && self.output.is_table() {

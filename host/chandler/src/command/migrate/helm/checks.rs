@@ -22,35 +22,36 @@ pub(super) fn refusal(arguments: &Helm, plan: &Plan) -> Option<CommandError> {
         let error = CommandError::refused(format!("{message}; nothing was changed"));
         shown.chain(more).fold(error, CommandError::cause)
     };
+    let compared = &plan.compared;
     let name = &plan.release.rsplit('/').next().unwrap_or_default();
-    if !plan.left.is_empty() {
+    if !compared.left.is_empty() {
         let message = format!("objects of release {release} are not rendered from its chart");
-        return Some(refused(message, &plan.left).hint(format!(
+        return Some(refused(message, &compared.left).hint(format!(
             "they would be left without an owner: name the chart that the release was installed from, `--image {}=REGISTRY/PATH:VERSION`, or \
              upgrade the release with Helm to a chart that renders them",
             quoted(name)
         )));
     }
-    if !plan.strangers.is_empty() {
+    if !compared.strangers.is_empty() {
         let message = format!("objects of the chart do not belong to release {release}");
-        return Some(refused(message, &plan.strangers).hint(
+        return Some(refused(message, &compared.strangers).hint(
             "an object belongs to a release by the annotations meta.helm.sh/release-name and release-namespace that Helm writes to it",
         ));
     }
-    if !plan.unmarked.is_empty() && !arguments.adopt_unmarked {
+    if !compared.unmarked.is_empty() && !arguments.adopt_unmarked {
         let message = format!("objects of the chart do not say that they belong to release {release}");
-        return Some(refused(message, &plan.unmarked).hint(
+        return Some(refused(message, &compared.unmarked).hint(
             "Helm marks neither CRDs of crds/ nor hooks: check that the objects are from this chart, and pass --adopt-unmarked; or delete Jobs and \
              Pods of hooks first",
         ));
     }
-    if !plan.new.is_empty() && !arguments.allow_new {
+    if !compared.new.is_empty() && !arguments.allow_new {
         let message = format!("the chart of release {release} has objects that do not exist");
         return Some(
-            refused(message, &plan.new).hint("check what they are and do, and pass --allow-new to create them"),
+            refused(message, &compared.new).hint("check what they are and do, and pass --allow-new to create them"),
         );
     }
-    if let Some(refusal) = plan.preview.refusals.first() {
+    if let Some(refusal) = compared.preview.refusals.first() {
         let message = format!("the rollout of {release} would be refused");
         let error = refused(message, &[difference::refusal(refusal)]);
         return Some(if plan.deployment.spec.service_account.is_some() {
@@ -62,14 +63,14 @@ pub(super) fn refusal(arguments: &Helm, plan: &Plan) -> Option<CommandError> {
             error
         });
     }
-    let restarts = restarts(&plan.adoptees, &plan.preview.changes);
+    let restarts = restarts(&compared.adoptees, &compared.preview.changes);
     if !restarts.is_empty() && !arguments.allow_restart {
         let message = format!("adopting the objects of {release} would restart Pods");
         return Some(
             refused(message, &restarts).hint(CHANGES).hint("--allow-changes --allow-restart migrates it anyway"),
         );
     }
-    let changed: Vec<String> = plan.adoptees.iter().filter_map(changed).collect();
+    let changed: Vec<String> = compared.adoptees.iter().filter_map(changed).collect();
     if !changed.is_empty() && !arguments.allow_changes {
         let message = format!("adopting the objects of {release} would change them");
         return Some(refused(message, &changed).hint(CHANGES).hint("--allow-changes migrates it anyway"));

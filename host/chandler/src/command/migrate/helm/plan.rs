@@ -56,6 +56,12 @@ pub(super) struct Plan {
     values: Option<Secret>,
     /// The Secrets of the release.
     managers: Vec<ForeignObject>,
+    /// How the rendered chart compares with the cluster.
+    pub(super) compared: Compared,
+}
+
+/// What the rollout of a rendered chart would do.
+pub(super) struct Compared {
     /// The objects to adopt.
     pub(super) adoptees: Vec<Adoptee>,
     /// What the rollout would do.
@@ -130,7 +136,7 @@ pub(super) async fn plan(
         config_maps,
         values,
         managers: found.secrets.clone(),
-        ..compared
+        compared,
     }))
 }
 
@@ -192,7 +198,7 @@ async fn compare(
     deployment: &BundleDeployment,
     helm: &HelmRelease,
     content: Option<Arc<dyn Content>>,
-) -> Result<Plan, CommandError> {
+) -> Result<Compared, CommandError> {
     // A name that is taken is reported before the chart is fetched.
     deployment::create(client, deployment, Effect::Check).await?;
     // The Secret with the values does not exist yet.
@@ -215,7 +221,8 @@ async fn compare(
     planned.spec.adopt = adoptees.iter().map(entry).collect();
     // Generated values, and texts with them, are compared as they will be: Secrets that are adopted keep their values.
     let unstored = preview::unstored(&planned);
-    if let Some(completed) = Box::pin(preview::completed(client.clone(), &unstored, &release)).await {
+    let completed = Box::pin(preview::completed(client.clone(), &unstored, &release)).await;
+    if let Some(completed) = completed.filter(|completed| completed.digest() != release.digest()) {
         adoptees = preview::adoptees(client.clone(), &unstored, &completed).await?;
     }
     let (preview, unchecked_account) =
@@ -224,13 +231,7 @@ async fn compare(
     let rendered: Vec<&ObjectKey> = release.objects().iter().map(|object| &object.key).collect();
     let listed = helm.objects().map_err(|error| CommandError::failed("failed to read the release").because(&error))?;
     let is_left = |listed: &&ObjectKey| !rendered.iter().any(|key| is_same(listed, key, install_namespace));
-    let mut plan = Plan {
-        release: String::new(),
-        chart: String::new(),
-        deployment: BundleDeployment::default(),
-        config_maps: Vec::new(),
-        values: None,
-        managers: Vec::new(),
+    let mut compared = Compared {
         strangers: Vec::new(),
         unmarked: Vec::new(),
         new: preview
@@ -244,15 +245,15 @@ async fn compare(
         preview,
         unchecked_account,
     };
-    for Adoptee { object, existing_owner, .. } in &plan.adoptees {
+    for Adoptee { object, existing_owner, .. } in &compared.adoptees {
         let line = one_line(&format!("{object}, which {existing_owner}"));
         match ownership(existing_owner, install_namespace, &deployment.name_any()) {
             Ownership::Own => {}
-            Ownership::Unmarked => plan.unmarked.push(line),
-            Ownership::Other => plan.strangers.push(line),
+            Ownership::Unmarked => compared.unmarked.push(line),
+            Ownership::Other => compared.strangers.push(line),
         }
     }
-    Ok(plan)
+    Ok(compared)
 }
 
 /// Whether an object belongs to a release.
@@ -299,14 +300,14 @@ impl Plan {
             let namespace = secret.metadata.namespace.as_deref().unwrap_or_default();
             terminal.line(format!("+ create Secret {namespace}/{}, with the values of the release", secret.name_any()));
         }
-        terminal.write(Adoption { objects: &self.adoptees, held: &[] }.text(terminal.look()));
-        for object in &self.new {
+        terminal.write(Adoption { objects: &self.compared.adoptees, held: &[] }.text(terminal.look()));
+        for object in &self.compared.new {
             terminal.line(format!("+ create {object}, which does not exist"));
         }
         for manager in self.managers.iter().filter(|_| !arguments.keep_release) {
             terminal.line(format!("- delete {}, in the end", one_line(&manager.to_string())));
         }
-        if let Some(why) = &self.unchecked_account {
+        if let Some(why) = &self.compared.unchecked_account {
             terminal.line(format!(
                 "note: the controller checks the permissions of the ServiceAccount, before it adopts anything: {}",
                 one_line(why)
