@@ -97,15 +97,19 @@ fn is_waived(program: &str) -> bool {
 ///
 /// If there is none and tests may not be skipped.
 pub fn promtool() -> Option<PathBuf> {
-    if is_waived("promtool") {
+    on_path("promtool", "--version", "there is no promtool on the PATH (on Debian: apt-get install prometheus)")
+}
+
+/// A program that a machine need not have, if it runs with this argument. Prints the reason for skipping if it does not.
+fn on_path(program: &str, argument: &str, reason: &str) -> Option<PathBuf> {
+    if is_waived(program) {
         return None;
     }
-    let run = Command::new("promtool").arg("--version").output();
-    let works = run.is_ok_and(|output| output.status.success());
+    let works = Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success());
     if !works {
-        skip("there is no promtool on the PATH (on Debian: apt-get install prometheus)");
+        skip(reason);
     }
-    works.then(|| PathBuf::from("promtool"))
+    works.then(|| PathBuf::from(program))
 }
 
 /// The program docker-registry. Prints the reason for skipping if there is none, also where tests may not be skipped if
@@ -115,15 +119,8 @@ pub fn promtool() -> Option<PathBuf> {
 ///
 /// If there is none and tests may not be skipped.
 pub fn docker_registry() -> Option<PathBuf> {
-    if is_waived("docker-registry") {
-        return None;
-    }
-    let run = Command::new("docker-registry").arg("--version").output();
-    let works = run.is_ok_and(|output| output.status.success());
-    if !works {
-        skip("there is no docker-registry on the PATH (on Debian: apt-get download docker-registry)");
-    }
-    works.then(|| PathBuf::from("docker-registry"))
+    let reason = "docker-registry is not on the PATH (on Debian: apt-get download docker-registry)";
+    on_path("docker-registry", "--version", reason)
 }
 
 /// Whether this machine has the programs tar and xz. Prints the reason for skipping if it has not.
@@ -148,14 +145,7 @@ pub fn xz() -> bool {
 ///
 /// If there is none and tests may not be skipped.
 pub fn helm() -> Option<PathBuf> {
-    if is_waived("helm") {
-        return None;
-    }
-    let works = Command::new("helm").arg("version").output().is_ok_and(|output| output.status.success());
-    if !works {
-        skip("helm is not on the PATH (https://helm.sh/docs/intro/install)");
-    }
-    works.then(|| PathBuf::from("helm"))
+    on_path("helm", "version", "helm is not on the PATH (https://helm.sh/docs/intro/install)")
 }
 
 /// The program runc, if this process may run containers with it. Prints the reason for skipping if not, also where tests may not be skipped
@@ -165,20 +155,13 @@ pub fn helm() -> Option<PathBuf> {
 ///
 /// If there is none and tests may not be skipped.
 pub fn runc() -> Option<PathBuf> {
-    if is_waived("runc") {
-        return None;
-    }
-    let works = Command::new("runc").arg("--version").output().is_ok_and(|output| output.status.success());
-    if !works {
-        skip("there is no runc on the PATH (on Debian: apt-get install runc)");
-        return None;
-    }
+    let runc = on_path("runc", "--version", "there is no runc on the PATH (on Debian: apt-get install runc)")?;
     let id = Command::new("id").arg("-u").output().ok();
     if id.is_none_or(|id| id.stdout != b"0\n") {
         skip("only root may run the container of this test");
         return None;
     }
-    Some(PathBuf::from("runc"))
+    Some(runc)
 }
 
 /// Prints why a test is skipped.
