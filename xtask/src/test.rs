@@ -56,7 +56,8 @@ impl Test {
 /// Compiles all that the tests run, the examples, which no test runs, and the command as a cluster runs it.
 pub(crate) fn compile() -> anyhow::Result<()> {
     guests::build_all()?;
-    command::run(cargo(["test", "--quiet", "--no-run", "--all-targets"]).args(SHARED))?;
+    // Without --all-targets, which compiles examples as tests: the tests would compile them again as programs.
+    command::run(cargo(["test", "--quiet", "--no-run"]).args(SHARED))?;
     // A test is built with it, since cargo selects the features of dev-dependencies only for tests: with others, it would compile
     // dependencies once more.
     let mut cluster = cargo(["test", "--quiet", "--no-run"]);
