@@ -214,7 +214,7 @@ fn invalid_properties_are_refused_as_in_olm_v1() {
       the annotation holds a JSON list of objects with type and value
     InvalidProperties metadata/properties.yaml:2:3 (/properties/0): failed to unmarshal metadata/properties.yaml: an item is a string, not an object
       properties is a list of objects with type and value
-    InvalidProperties metadata/properties.yaml:3:3 (/properties/1): failed to unmarshal metadata/properties.yaml: the type of an item is a list, not text
+    InvalidProperties metadata/properties.yaml:3:3 (/properties/1): failed to unmarshal metadata/properties.yaml: the type of an item is an array, not text
       properties is a list of objects with type and value
     ");
 }
