@@ -12,7 +12,7 @@
 use chandler_sdk::{Request, testing::Recorder};
 use serde_json::json;
 
-use crate::support::small::{CRD, Small};
+use crate::support::small::{CRD, Small, one};
 
 fn target(version: &str, kinds: &[&str]) -> Request {
     let target = if version.is_empty() { Request::new() } else { Request::new().with_kubernetes_version(version) };
@@ -206,15 +206,62 @@ fn an_invalid_dependencies_file_is_a_warning() {
 #[test]
 fn invalid_properties_are_refused_as_in_olm_v1() {
     let mut small = Small::new(&["AllNamespaces"])
-        .file("metadata/properties.yaml", "properties:\n- {type: a}\n- {value: 1}\n- {type: b, value: 2}\n");
+        .file("metadata/properties.yaml", "properties:\n- a\n- {type: [a], value: 1}\n- {type: b, value: 2}\n");
     small.csv["metadata"]["annotations"]["olm.properties"] = json!("[{]");
     insta::assert_snapshot!(small.refusal(&json!({})), @r"
     content
     InvalidProperties manifests/csv.yaml:7:25 (/metadata/annotations/olm.properties): failed to unmarshal csv.metadata.annotations['olm.properties']: key must be a string at line 1 column 3
       the annotation holds a JSON list of objects with type and value
-    InvalidProperties metadata/properties.yaml:2:3 (/properties/0): failed to unmarshal metadata/properties.yaml: an item has no type or no value
+    InvalidProperties metadata/properties.yaml:2:3 (/properties/0): failed to unmarshal metadata/properties.yaml: an item is a string, not an object
       properties is a list of objects with type and value
-    InvalidProperties metadata/properties.yaml:3:3 (/properties/1): failed to unmarshal metadata/properties.yaml: an item has no type or no value
+    InvalidProperties metadata/properties.yaml:3:3 (/properties/1): failed to unmarshal metadata/properties.yaml: the type of an item is an array, not text
       properties is a list of objects with type and value
     ");
+}
+
+/// Published bundles have such properties, and OLM v1 installs them: Go decodes what is there.
+#[test]
+fn properties_without_type_or_value_are_kept_with_a_warning() {
+    let file = "properties:\n\
+                - {type: relatedImage, name: berth, image: 'example.com/berth:1'}\n\
+                - {value: 1}\n\
+                - null\n\
+                - {type: null, value: null}\n\
+                - {Type: 7, VALUE: {b: 1}}\n\
+                - {Type: first, type: second, value: [2]}\n";
+    let mut small = Small::new(&["AllNamespaces"]).file("metadata/properties.yaml", file);
+    small.csv["metadata"]["annotations"]["olm.properties"] = json!("[null, {\"Type\": \"a\"}, {\"VALUE\": 1.0}]");
+    let release = small.render(&json!({})).unwrap();
+    let deployment = one(&release, "Deployment");
+    let annotations = &deployment["spec"]["template"]["metadata"]["annotations"];
+    let expected = [
+        r#"{"type":"","value":null}"#,
+        r#"{"type":"a","value":null}"#,
+        r#"{"type":"","value":1.0}"#,
+        r#"{"type":"relatedImage","value":null}"#,
+        r#"{"type":"","value":1}"#,
+        r#"{"type":"","value":null}"#,
+        r#"{"type":"","value":null}"#,
+        r#"{"type":"7","value":{"b":1}}"#,
+        r#"{"type":"second","value":[2]}"#,
+    ];
+    assert_eq!(annotations["olm.properties"], format!("[{}]", expected.join(",")));
+    let invalid: Vec<&str> = release
+        .findings
+        .iter()
+        .filter(|finding| finding.code == "InvalidProperty")
+        .map(|it| it.message.as_str())
+        .collect();
+    assert_eq!(
+        invalid,
+        [
+            "a property has no type",
+            r#"property "a" has no value"#,
+            "a property has no type",
+            r#"property "relatedImage" has no value"#,
+            "a property has no type",
+            "a property has no type",
+            "a property has no type",
+        ]
+    );
 }
