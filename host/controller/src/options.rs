@@ -96,7 +96,8 @@ pub struct Options {
     /// The signatures that images of bundles and catalogs must have, in addition to the signatures that their sources require. Default:
     /// none, and the trusted root of Sigstore's public instance.
     pub image_rules: ImageRules,
-    /// How BundleDeployments that name no ServiceAccount are installed. Default: with the controller's permissions.
+    /// Which ServiceAccounts install BundleDeployments, and how the ones that name none are installed. Default: all, and with the
+    /// controller's permissions.
     pub accounts: AccountPolicy,
     /// Whether a pull secret needs an annotation that grants its use. Default no: every BundleDeployment may reference a Secret without the
     /// annotation.

@@ -1,7 +1,7 @@
 //! The ServiceAccount on whose behalf a BundleDeployment is installed, and the permissions that it lacks.
 
 use chandler_api::{BundleDeployment, MissingPermissions, ServiceAccountReference};
-use chandler_permissions::{Account, AccountPolicy, NamedAccount, PolicyRule, roles::place};
+use chandler_permissions::{Account, AccountPolicy, AccountRefused, NamedAccount, PolicyRule, roles::place};
 use chandler_rollout::PermissionsMissing;
 use chandler_turns::Requester;
 use k8s_openapi::api::rbac::v1 as rbac;
@@ -19,7 +19,7 @@ pub fn account(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<
 
 /// The account as records name it.
 pub fn recorded(deployment: &BundleDeployment, policy: &AccountPolicy) -> Option<String> {
-    account(deployment, policy).ok().flatten().map(|account| account.to_string())
+    account_for_deletion(deployment, policy).map(|account| account.to_string())
 }
 
 fn account_of(
@@ -28,7 +28,12 @@ fn account_of(
     policy: &AccountPolicy,
 ) -> Result<Option<Account>, SpecError> {
     let named = named.map(|named| NamedAccount { namespace: named.namespace.as_deref(), name: &named.name });
-    policy.account(named, install_namespace).map_err(|_| SpecError::AccountRequired)
+    policy.account(named, install_namespace).map_err(|refused| match refused {
+        AccountRefused::Required => SpecError::AccountRequired,
+        AccountRefused::OtherNamespace(account) => {
+            SpecError::AccountOfOtherNamespace { account, namespaces: policy.namespaces.iter().cloned().collect() }
+        }
+    })
 }
 
 /// On whose behalf the controller works for a BundleDeployment, where requesters take turns. Without an account, the install namespace
@@ -51,9 +56,14 @@ pub fn requester_of(
 
 /// The ServiceAccount on whose behalf the objects of a BundleDeployment are deleted. Objects that were installed with the rights of the
 /// controller, before an account was required, are deleted with these rights, too: a deletion creates nothing, and no other account may
-/// delete them.
-pub(crate) fn account_for_deletion(deployment: &BundleDeployment, policy: &AccountPolicy) -> Option<Account> {
-    account(deployment, policy).ok().flatten()
+/// delete them. Objects that were installed on behalf of an account whose namespace is refused now are deleted on its behalf, never with the
+/// rights of the controller.
+pub fn account_for_deletion(deployment: &BundleDeployment, policy: &AccountPolicy) -> Option<Account> {
+    match account(deployment, policy) {
+        Ok(account) => account,
+        Err(SpecError::AccountOfOtherNamespace { account, .. }) => Some(account),
+        Err(_) => None,
+    }
 }
 
 /// The permissions that an account lacks, for the status: by namespace, in a bounded number of bytes.
@@ -137,22 +147,37 @@ pub(crate) mod tests {
     fn a_bundle_deployment_without_an_account_is_refused_and_can_be_deleted() {
         let named = |name: &str| Some(Account { namespace: "shop".into(), name: name.into() });
         let (with, without) = (deployment(&json!({"name": "deployer"})), deployment(&json!(null)));
-        for policy in [AccountPolicy::Optional, AccountPolicy::Required] {
+        for policy in [AccountPolicy::OPTIONAL, AccountPolicy::REQUIRED] {
             assert_eq!(account(&with, &policy).unwrap(), named("deployer"), "{policy:?}");
             assert_eq!(account_for_deletion(&with, &policy), named("deployer"), "{policy:?}");
             assert_eq!(account_for_deletion(&without, &policy), None, "{policy:?}");
         }
-        assert_eq!(account(&without, &AccountPolicy::Optional).unwrap(), None);
-        let default = AccountPolicy::Default("bundles".parse().unwrap());
+        assert_eq!(account(&without, &AccountPolicy::OPTIONAL).unwrap(), None);
+        let default = AccountPolicy::with_default("bundles".parse().unwrap());
         assert_eq!(account(&without, &default).unwrap(), named("bundles"));
         assert_eq!(account_for_deletion(&without, &default), named("bundles"));
 
-        let refused = account(&without, &AccountPolicy::Required).unwrap_err();
+        let refused = account(&without, &AccountPolicy::REQUIRED).unwrap_err();
         let refused = Problem::from(&refused);
         assert_eq!((refused.reason, refused.terminal), (Reason::ServiceAccountRequired, true));
         for part in ["--require-service-account", "spec.serviceAccount.name", "chandler rbac"] {
             assert!(refused.message.contains(part), "{}", refused.message);
         }
+    }
+
+    #[test]
+    fn an_account_of_another_namespace_is_refused_and_deletes_what_it_installed() {
+        let named = deployment(&json!({"name": "mine", "namespace": "team-b"}));
+        let policy = AccountPolicy::REQUIRED.within(["accounts".to_owned(), "ci".to_owned()]).unwrap();
+        let refused = Problem::from(&account(&named, &policy).unwrap_err());
+        assert_eq!((refused.reason, refused.terminal), (Reason::ServiceAccountNotGranted, true));
+        for part in ["team-b/mine", "--accounts-in accounts,ci", "spec.serviceAccount"] {
+            assert!(refused.message.contains(part), "{}", refused.message);
+        }
+        // Never with the rights of the controller.
+        let mine = Account { namespace: "team-b".into(), name: "mine".into() };
+        assert_eq!(recorded(&named, &policy), Some(mine.to_string()));
+        assert_eq!(account_for_deletion(&named, &policy), Some(mine));
     }
 
     #[test]

@@ -142,8 +142,9 @@ pub fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> Next {
         }
         _ => match found.problem() {
             Some(Problem { silent_registry: Some(registry), .. }) => Next::Registry(registry.clone()),
-            // Without an account nothing is polled.
+            // Without an account nothing is polled, nor on behalf of one that only another spec helps.
             Some(problem) if problem.reason == Reason::ServiceAccountRequired => Next::Change,
+            Some(problem) if problem.reason == Reason::ServiceAccountNotGranted && problem.terminal => Next::Change,
             // The tag may move to better content.
             Some(problem) if problem.terminal => poll(source),
             Some(problem) if problem.reason == Reason::RestoreIncomplete => Next::BackOffAtMost(RESTORE_CHECK),

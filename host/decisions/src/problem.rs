@@ -78,6 +78,7 @@ impl From<&SpecError> for Problem {
         let message = error.to_string();
         match error {
             SpecError::AccountRequired => Self::terminal(Reason::ServiceAccountRequired, message),
+            SpecError::AccountOfOtherNamespace { .. } => Self::terminal(Reason::ServiceAccountNotGranted, message),
             SpecError::IgnoredFields(_) | SpecError::ConfigTooDeep { .. } => {
                 Self::terminal(Reason::InvalidConfiguration, message)
             }

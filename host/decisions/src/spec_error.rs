@@ -1,5 +1,6 @@
 //! What a spec asks for and cannot get, whatever the cluster holds.
 
+use chandler_permissions::Account;
 use chandler_rollout::IgnoredFieldsError;
 
 /// Why a spec is refused before anything is fetched.
@@ -12,6 +13,17 @@ pub enum SpecError {
          controller with --default-service-account"
     )]
     AccountRequired,
+    /// It names a ServiceAccount of a namespace whose accounts install nothing.
+    #[error(
+        "spec.serviceAccount is ServiceAccount {account}, and the controller runs with --accounts-in {}: set spec.serviceAccount to an \
+         account that administrators created there", namespaces.join(",")
+    )]
+    AccountOfOtherNamespace {
+        /// The account.
+        account: Account,
+        /// The namespaces whose accounts install bundles.
+        namespaces: Vec<String>,
+    },
     /// `spec.ignoreDifferences` names a field that cannot be ignored.
     #[error(transparent)]
     IgnoredFields(#[from] IgnoredFieldsError),

@@ -43,6 +43,11 @@ pub(crate) fn condition(kind: &str, name: &str) -> Condition {
     match (kind, name) {
         ("ClusterRole", "chandler-edit" | "chandler-admin") => condition::USERS_MAY_WRITE,
         ("Role" | "RoleBinding", "chandler-pull-secrets") => condition::PULL_SECRETS,
+        // In the file of tenants, which clusters without admission policies have, too.
+        (
+            "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding",
+            "chandler-account-namespaces" | "chandler-set-account-namespaces",
+        ) => condition::ADMISSION_POLICIES,
         _ => condition::ALWAYS,
     }
 }

@@ -39,9 +39,12 @@ impl Profile {
                 "--mirrors-from=imagedigestmirrorsets,imagetagmirrorsets",
                 "--tls-profile-from=apiservers",
             ],
-            Self::MultiTenant => {
-                &["--require-service-account", "--require-service-account-grant", "--require-pull-secret-grant"]
-            }
+            Self::MultiTenant => &[
+                "--require-service-account",
+                "--accounts-in=chandler-accounts",
+                "--require-service-account-grant",
+                "--require-pull-secret-grant",
+            ],
         }
     }
 }

@@ -36,7 +36,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::{
-    account::{Account, AccountPolicy, NamedAccount},
+    account::{Account, AccountPolicy, NamedAccount, Unnamed},
     requirements::{Item, Need, Scope, Why, is_crd, one},
     rule::PolicyRule,
 };
@@ -307,9 +307,9 @@ fn of_platform_operator(spec: &PlatformOperatorSpec, installation: &Installation
     if let Some(account) = &installation.platform {
         return vec![Delegation::Account(account.clone())];
     }
-    match (&installation.accounts, install_namespace) {
+    match (&installation.accounts.unnamed, install_namespace) {
         // A catalog decides the namespace, and with it the account.
-        (AccountPolicy::Default(default), None) if default.namespace.is_none() => vec![Delegation::ControllerRights],
+        (Unnamed::Default(default), None) if default.namespace.is_none() => vec![Delegation::ControllerRights],
         (_, namespace) => installs(None, namespace.as_deref().unwrap_or_default(), installation).into_iter().collect(),
     }
 }

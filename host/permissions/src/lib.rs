@@ -38,7 +38,7 @@ pub mod role;
 pub mod roles;
 pub mod rule;
 
-pub use account::{Account, AccountPolicy, AccountRequired, DefaultAccount, NamedAccount};
+pub use account::{Account, AccountPolicy, AccountRefused, DefaultAccount, DefaultRefused, NamedAccount, Unnamed};
 pub use attributes::{Attributes, NonResourceAttributes, ResourceAttributes};
 pub use delegation::{Delegation, Installation};
 pub use grants::{Escalation, ExistingRoles, RoleKey};

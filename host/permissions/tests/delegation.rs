@@ -94,7 +94,7 @@ fn every_field_that_names_an_account_or_credentials_is_checked() {
         for path in paths.iter().filter(|path| names_a_principal_or_credentials(path)) {
             let steps: Vec<&str> = path.split('/').skip(1).collect();
             let spec = value(&schema, &steps, "planted");
-            let found = delegations(*own, &spec, &installation(AccountPolicy::Required));
+            let found = delegations(*own, &spec, &installation(AccountPolicy::REQUIRED));
             // A class needs all permissions, whatever it names.
             let is_named = format!("{found:?}").contains("\"planted\"") || found.contains(&Delegation::Provisioner);
             assert!(is_named && !found.contains(&Delegation::Undecodable), "{own:?} {path}: {found:?} for {spec}");
@@ -173,7 +173,7 @@ proptest! {
         let object = object(kind, &spec);
         let plural = kind.plural();
         let items = [Item { key: &object.key, plural: &plural, value: &object.value }];
-        let installation = installation(AccountPolicy::Optional);
+        let installation = installation(AccountPolicy::OPTIONAL);
         let found = Delegation::of(&items[0], &installation);
         let required = requirements(&items, &[], &[], None, &ExistingRoles::default());
         let required = required.with_delegations(&items, &installation, &own());
@@ -198,7 +198,7 @@ proptest! {
     #[test]
     fn what_a_decodable_source_names_is_found(source in any_spec()) {
         let spec = json!({"installNamespace": "shop", "serviceAccount": {"name": "deployer"}, "source": source});
-        let found = delegations(OwnKind::BundleDeployment, &spec, &installation(AccountPolicy::Optional));
+        let found = delegations(OwnKind::BundleDeployment, &spec, &installation(AccountPolicy::OPTIONAL));
         if found.contains(&Delegation::Undecodable) {
             return Ok(());
         }
@@ -217,7 +217,7 @@ proptest! {
         let object = Object::parse(value.to_string().as_bytes(), 0, None).unwrap();
         let installation = Installation {
             catalogs_from: vec![OlmCatalogs::ClusterCatalogs, OlmCatalogs::CatalogSources("olm".into())],
-            ..installation(AccountPolicy::Optional)
+            ..installation(AccountPolicy::OPTIONAL)
         };
         let item = Item { key: &object.key, plural: "x", value: &object.value };
         prop_assert_eq!(Delegation::of(&item, &installation), vec![]);

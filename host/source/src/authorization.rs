@@ -10,7 +10,10 @@ use chandler_api::Authorization;
 use chandler_content::{Credentials, ImageAccess, SshKey};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 
-use crate::{Environment, Grantee, SourceError, SystemNamespace};
+use crate::{
+    Environment, Grantee, SourceError,
+    grant::{HOSTS, SERVICE_ACCOUNTS, is_for_server},
+};
 
 /// The type of Secrets with a user name and a password.
 const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
@@ -32,15 +35,15 @@ pub struct AuthorizationError {
     pub message: String,
 }
 
-/// Reads the credentials of a source.
+/// Reads the credentials of a source for a server, `HOST` or `HOST:PORT`.
 pub(crate) async fn access(
     environment: Environment<'_>,
     auth: Option<&Authorization>,
+    server: &str,
     certificate_data: Option<&String>,
 ) -> Result<ImageAccess, SourceError> {
-    let Environment { system, grantee, .. } = environment;
     let credentials = match auth.and_then(|auth| auth.secret.as_ref()) {
-        Some(secret) => Some(credentials(system, grantee, &secret.name).await?),
+        Some(secret) => Some(credentials(environment, &secret.name, server).await?),
         None => None,
     };
     Ok(ImageAccess {
@@ -56,17 +59,20 @@ pub(crate) async fn access(
 ///
 /// A grantee that may not use a Secret gets the same error whether the Secret exists or not. The log has the cause.
 async fn credentials(
-    system: &SystemNamespace,
-    grantee: Grantee<'_>,
+    environment: Environment<'_>,
     name: &str,
+    server: &str,
 ) -> Result<Credentials, AuthorizationError> {
+    let Environment { system, grantee, account, .. } = environment;
     let failed = |message: String| AuthorizationError { object: system.object(name), message };
     let secret = system.secret(name).await.map_err(failed)?;
-    let usable = usable(secret, grantee, system.requires_pull_secret_grant()).map_err(|refused| {
+    let user = User { grantee, account, server };
+    let usable = usable(secret, user, system.requires_pull_secret_grant()).map_err(|refused| {
         tracing::warn!(%grantee, secret = name, cause = %refused, "a Secret with credentials is refused");
         failed(format!(
             "there is none that {grantee} may use: its annotation {} has to name {grantee}; only one of type {BASIC_AUTH} or {SSH_AUTH} \
-             may be without it, unless the controller requires grants",
+             may be without it, unless the controller requires grants. Where it has the annotations {SERVICE_ACCOUNTS} and {HOSTS}, they have to \
+             name the ServiceAccount in spec.serviceAccount, and {server}",
             grantee.annotation()
         ))
     })?;
@@ -80,14 +86,25 @@ enum Refused {
     Absent,
     #[error("its type is none of Opaque, kubernetes.io/basic-auth and kubernetes.io/ssh-auth")]
     OtherType,
-    #[error("its annotation does not grant it")]
+    #[error("its annotations do not grant it")]
     NotGranted,
+    #[error("its annotation chandler.dev/hosts does not list the server")]
+    OtherServer,
+}
+
+/// What credentials are wanted for.
+#[derive(Clone, Copy)]
+struct User<'a> {
+    grantee: Grantee<'a>,
+    /// The ServiceAccount on whose behalf it is installed.
+    account: Option<&'a str>,
+    server: &'a str,
 }
 
 /// The credentials in a Secret, or what is wrong with them, if the grantee may use the Secret.
 fn usable(
     secret: Option<Secret>,
-    grantee: Grantee<'_>,
+    user: User<'_>,
     grant_required: bool,
 ) -> Result<Result<Credentials, String>, Refused> {
     let secret = secret.ok_or(Refused::Absent)?;
@@ -96,8 +113,11 @@ fn usable(
         Some(OPAQUE) | None => true,
         Some(_) => return Err(Refused::OtherType),
     };
-    if !grantee.may_name(&secret.metadata, grant_required) {
+    if !user.grantee.may_name(user.account, &secret.metadata, grant_required) {
         return Err(Refused::NotGranted);
+    }
+    if !is_for_server(&secret.metadata, user.server) {
+        return Err(Refused::OtherServer);
     }
     Ok(read(secret.data.unwrap_or_default()))
 }
@@ -144,7 +164,8 @@ mod tests {
 
     use super::*;
 
-    const GRANTEE: Grantee<'static> = Grantee::BundleDeployment("harbour");
+    const USER: User<'static> =
+        User { grantee: Grantee::BundleDeployment("harbour"), account: Some("accounts/team-a"), server: "example.com" };
 
     fn secret(type_: &str, annotations: &Value, data: &[(&str, &str)]) -> Secret {
         let metadata = json!({"name": "server", "annotations": annotations});
@@ -163,7 +184,14 @@ mod tests {
         let basic = || Ok(Ok(Credentials::Basic { username: "user".into(), password: "s3cret".into() }));
         let (none, other) = (json!({}), json!({"chandler.dev/bundledeployments": "other"}));
         let granted = json!({"chandler.dev/bundledeployments": "harbour"});
+        let with =
+            |annotation: &str, value: &str| json!({"chandler.dev/bundledeployments": "harbour", annotation: value});
         let cases = [
+            (Some(secret(OPAQUE, &with(SERVICE_ACCOUNTS, "accounts/team-a"), data)), true, basic()),
+            (Some(secret(OPAQUE, &with(SERVICE_ACCOUNTS, "accounts/team-b"), data)), true, Err(Refused::NotGranted)),
+            (Some(secret(OPAQUE, &with(HOSTS, "example.com"), data)), true, basic()),
+            (Some(secret(OPAQUE, &with(HOSTS, "example.org"), data)), true, Err(Refused::OtherServer)),
+            (Some(secret(BASIC_AUTH, &json!({HOSTS: "example.org"}), data)), false, Err(Refused::OtherServer)),
             (None, false, Err(Refused::Absent)),
             (Some(secret(OPAQUE, &none, data)), false, Err(Refused::NotGranted)),
             (Some(secret(OPAQUE, &other, data)), false, Err(Refused::NotGranted)),
@@ -178,7 +206,7 @@ mod tests {
             (Some(secret("chandler.dev/record", &granted, data)), false, Err(Refused::OtherType)),
         ];
         for (secret, required, expected) in cases {
-            assert_eq!(usable(secret.clone(), GRANTEE, required), expected, "{secret:?} {required}");
+            assert_eq!(usable(secret.clone(), USER, required), expected, "{secret:?} {required}");
         }
     }
 
@@ -207,7 +235,7 @@ mod tests {
             (&[("identity", "k"), ("known_hosts", "h"), ("identity.pub", "p")], Err(malformed)),
         ] {
             let expected = expected.map_err(str::to_owned);
-            assert_eq!(usable(Some(secret(OPAQUE, &granted, data)), GRANTEE, true), Ok(expected), "{data:?}");
+            assert_eq!(usable(Some(secret(OPAQUE, &granted, data)), USER, true), Ok(expected), "{data:?}");
         }
     }
 }

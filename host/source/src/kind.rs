@@ -18,6 +18,8 @@ pub struct Environment<'a> {
     pub rules: &'a ImageRules,
     /// The object whose spec names the source.
     pub grantee: Grantee<'a>,
+    /// The ServiceAccount on whose behalf it is installed, `NAMESPACE/NAME`; `None` for the controller.
+    pub account: Option<&'a str>,
 }
 
 /// One kind of source, parsed.

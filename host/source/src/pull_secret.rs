@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chandler_content::{ImageAccess, ImageReference, Keyring as _, PullSecrets};
 use k8s_openapi::api::core::v1::Secret;
 
-use crate::{Grantee, SystemNamespace};
+use crate::{Environment, Grantee, grant::SERVICE_ACCOUNTS};
 
 /// The types of Secrets that hold registry credentials.
 const DOCKER_CONFIG_JSON: &str = "kubernetes.io/dockerconfigjson";
@@ -26,16 +26,16 @@ pub struct PullSecretError {
 /// The credentials for an image and its mirrors: of the pull secret that the grantee names, or else of the ServiceAccount whose pull
 /// secrets are the default ones.
 pub(crate) async fn access(
-    system: &SystemNamespace,
-    grantee: Grantee<'_>,
+    environment: Environment<'_>,
     named: Option<&str>,
     image: &ImageReference,
 ) -> Result<ImageAccess, PullSecretError> {
+    let system = environment.system;
     let (object, keyring) = match (named, system.pull_secrets_of()) {
-        (Some(secret), _) => (system.object(secret), of_secret(system, grantee, secret).await?),
+        (Some(secret), _) => (system.object(secret), of_secret(environment, secret).await?),
         (None, Some(account)) => {
             let object = format!("of ServiceAccount {}", system.object(account));
-            let found = of_account(system, grantee, account).await;
+            let found = of_account(environment, account).await;
             let keyring = found.map_err(|message| PullSecretError { object: object.clone(), message })?;
             (object, keyring)
         }
@@ -49,20 +49,17 @@ pub(crate) async fn access(
 /// The pull secret that a grantee names.
 ///
 /// A grantee that may not use a Secret gets the same error whether the Secret exists or not. The log has the cause.
-async fn of_secret(
-    system: &SystemNamespace,
-    grantee: Grantee<'_>,
-    pull_secret: &str,
-) -> Result<PullSecrets, PullSecretError> {
+async fn of_secret(environment: Environment<'_>, pull_secret: &str) -> Result<PullSecrets, PullSecretError> {
+    let Environment { system, grantee, account, .. } = environment;
     let failed = |message: String| PullSecretError { object: system.object(pull_secret), message };
     let secret = system.secret(pull_secret).await.map_err(failed)?;
     let grant_required = system.requires_pull_secret_grant();
-    let config = usable(secret, grantee, grant_required).map_err(|refused| {
+    let config = usable(secret, grantee, account, grant_required).map_err(|refused| {
         tracing::warn!(%grantee, pull_secret, cause = %refused, "a pull secret is refused");
         let grant = if grant_required { " has to name" } else { ", where it has one, has to name" };
         failed(format!(
             "there is none that {grantee} may use: it has to be of type {DOCKER_CONFIG_JSON} or {DOCKER_CFG}, and its \
-             annotation {}{grant} {grantee}",
+             annotation {}{grant} {grantee}, and {SERVICE_ACCOUNTS}, where it has one, the ServiceAccount in spec.serviceAccount",
             grantee.annotation()
         ))
     })?;
@@ -71,13 +68,14 @@ async fn of_secret(
 }
 
 /// The pull secrets of a ServiceAccount that a grantee may use. As for Pods, those that are not usable are passed over.
-async fn of_account(system: &SystemNamespace, grantee: Grantee<'_>, account: &str) -> Result<PullSecrets, String> {
-    let account = system.service_account(account).await?.ok_or("the ServiceAccount does not exist")?;
-    let names = account.image_pull_secrets.unwrap_or_default();
+async fn of_account(environment: Environment<'_>, pulls: &str) -> Result<PullSecrets, String> {
+    let Environment { system, grantee, account, .. } = environment;
+    let pulls = system.service_account(pulls).await?.ok_or("the ServiceAccount does not exist")?;
+    let names = pulls.image_pull_secrets.unwrap_or_default();
     let mut configs = Vec::new();
     for pull_secret in names.iter().take(ACCOUNT_SECRETS).map(|reference| reference.name.as_str()) {
         let secret = system.secret(pull_secret).await?;
-        let config = usable(secret, grantee, system.requires_pull_secret_grant())
+        let config = usable(secret, grantee, account, system.requires_pull_secret_grant())
             .map_err(|refused| refused.to_string())
             .and_then(|config| config.map_err(str::to_owned));
         let config = config.and_then(|config| {
@@ -109,6 +107,7 @@ enum Refused {
 fn usable(
     secret: Option<Secret>,
     grantee: Grantee<'_>,
+    account: Option<&str>,
     grant_required: bool,
 ) -> Result<Result<Vec<u8>, &'static str>, Refused> {
     let secret = secret.ok_or(Refused::Absent)?;
@@ -117,7 +116,7 @@ fn usable(
         Some(DOCKER_CFG) => ".dockercfg",
         _ => return Err(Refused::OtherType),
     };
-    if !grantee.may_name(&secret.metadata, grant_required) {
+    if !grantee.may_name(account, &secret.metadata, grant_required) {
         return Err(Refused::NotGranted);
     }
     let Some(config) = secret.data.unwrap_or_default().remove(key) else {
@@ -157,6 +156,7 @@ mod tests {
         let data: &[_] = &[(".dockerconfigjson", "{}")];
         let granted = json!({"chandler.dev/bundledeployments": "harbour"});
         let other = json!({"chandler.dev/bundledeployments": "other"});
+        let of = |team: &str| json!({SERVICE_ACCOUNTS: format!("accounts/{team}")});
         let cases = [
             (None, false, Err(Refused::Absent)),
             (Some(secret("Opaque", &granted, data)), false, Err(Refused::OtherType)),
@@ -167,9 +167,15 @@ mod tests {
             (Some(secret(DOCKER_CONFIG_JSON, &granted, data)), true, Ok(Ok(b"{}".to_vec()))),
             (Some(secret(DOCKER_CONFIG_JSON, &granted, &[])), true, Ok(Err("has no key .dockerconfigjson"))),
             (Some(secret(DOCKER_CFG, &granted, data)), true, Ok(Err("has no key .dockercfg"))),
+            (Some(secret(DOCKER_CONFIG_JSON, &of("team-b"), data)), false, Err(Refused::NotGranted)),
+            (Some(secret(DOCKER_CONFIG_JSON, &of("team-a"), data)), false, Ok(Ok(b"{}".to_vec()))),
         ];
         for (secret, required, expected) in cases {
-            assert_eq!(usable(secret.clone(), GRANTEE, required), expected, "{secret:?} {required}");
+            assert_eq!(
+                usable(secret.clone(), GRANTEE, Some("accounts/team-a"), required),
+                expected,
+                "{secret:?} {required}"
+            );
         }
     }
 
@@ -177,8 +183,9 @@ mod tests {
     fn the_older_form_holds_the_same_credentials() {
         let auths = json!({"registry.example.com": {"username": "user", "password": "password"}});
         let auths = auths.to_string();
-        let config =
-            usable(Some(secret(DOCKER_CFG, &json!({}), &[(".dockercfg", &auths)])), GRANTEE, false).unwrap().unwrap();
+        let config = usable(Some(secret(DOCKER_CFG, &json!({}), &[(".dockercfg", &auths)])), GRANTEE, None, false)
+            .unwrap()
+            .unwrap();
         let image: ImageReference = "registry.example.com/a:v1".parse().unwrap();
         let found = PullSecrets::new([config.as_slice()]).unwrap().credentials(&image).unwrap();
         assert_eq!(found, Some(Credentials::Basic { username: "user".into(), password: "password".into() }));

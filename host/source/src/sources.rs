@@ -24,6 +24,8 @@ pub struct Sources {
     images: Images,
     system: SystemNamespace,
     rules: ImageRules,
+    /// The ServiceAccount on whose behalf sources are fetched, `NAMESPACE/NAME`.
+    account: Option<String>,
 }
 
 /// A source to fetch for an object, and how recent its pin must be.
@@ -84,7 +86,7 @@ pub(crate) enum PollOutcome {
 impl Sources {
     /// Sources that are fetched through these clients.
     pub fn new(images: Images, system: SystemNamespace) -> Self {
-        Self { images, system, rules: ImageRules::default() }
+        Self { images, system, rules: ImageRules::default(), account: None }
     }
 
     /// These sources, with the administrator's rules for signatures of images. Without rules, only the sources demand signatures.
@@ -97,6 +99,13 @@ impl Sources {
     #[must_use]
     pub fn on_behalf_of(&self, requester: Requester) -> Self {
         Self { images: self.images.on_behalf_of(requester), ..self.clone() }
+    }
+
+    /// These sources, for an object that is installed on behalf of this ServiceAccount, `NAMESPACE/NAME`; `None` for the controller. Secrets
+    /// and ConfigMaps that list accounts are used only for them.
+    #[must_use]
+    pub fn with_account(self, account: Option<String>) -> Self {
+        Self { account, ..self }
     }
 
     /// Resolves a source and fetches its content.
@@ -162,7 +171,7 @@ impl Sources {
         secret: Option<&str>,
         image: &ImageReference,
     ) -> Result<ImageAccess, PullSecretError> {
-        pull_secret::access(&self.system, grantee, secret, image).await
+        pull_secret::access(self.environment(grantee), secret, image).await
     }
 
     async fn ask(&self, grantee: Grantee<'_>, asked: &Resolution) -> PollOutcome {
@@ -184,7 +193,8 @@ impl Sources {
     }
 
     fn environment<'a>(&'a self, grantee: Grantee<'a>) -> Environment<'a> {
-        Environment { images: &self.images, system: &self.system, rules: &self.rules, grantee }
+        let account = self.account.as_deref();
+        Environment { images: &self.images, system: &self.system, rules: &self.rules, grantee, account }
     }
 
     pub(crate) async fn obtain_kind<K: SourceKind>(

@@ -13,7 +13,7 @@ pub(crate) fn holds(input: &[u8]) {
     let Ok(object) = Object::parse(input, 0, None) else { return };
     let item = Item { key: &object.key, plural: "things", value: &object.value };
     let own = Account { namespace: "shop".to_owned(), name: "deployer".to_owned() };
-    for accounts in [AccountPolicy::Optional, AccountPolicy::Required, default("bundles"), default("ci/bundles")] {
+    for accounts in [AccountPolicy::OPTIONAL, AccountPolicy::REQUIRED, default("bundles"), default("ci/bundles")] {
         let installation = Installation {
             accounts,
             platform: None,
@@ -35,7 +35,7 @@ pub(crate) fn holds(input: &[u8]) {
 
         let kind = OwnKind::of(&object.key.group, &object.key.kind);
         let is_harmless =
-            kind.is_none_or(|kind| kind == OwnKind::Resolution) || installation.accounts == AccountPolicy::Required;
+            kind.is_none_or(|kind| kind == OwnKind::Resolution) || installation.accounts == AccountPolicy::REQUIRED;
         assert!(is_harmless || !found.is_empty(), "{kind:?} delegates nothing");
         // The controller will read the references that were checked.
         let references = match kind {
@@ -53,7 +53,7 @@ pub(crate) fn holds(input: &[u8]) {
 }
 
 fn default(account: &str) -> AccountPolicy {
-    AccountPolicy::Default(account.parse().expect("an account"))
+    AccountPolicy::with_default(account.parse().expect("an account"))
 }
 
 fn spec<T: DeserializeOwned>(object: &Object) -> Option<T> {

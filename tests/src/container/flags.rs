@@ -3,7 +3,7 @@
 use std::{fmt::Debug, time::Duration};
 
 use chandler_controller::{ClusterOperatorMode, ClusterOperatorSettings, MirrorSets, Options, ServiceOptions};
-use chandler_permissions::AccountPolicy;
+use chandler_permissions::{AccountPolicy, Unnamed};
 
 use crate::in_process::InProcess;
 
@@ -103,8 +103,12 @@ pub(super) fn arguments(deployed: Vec<String>, options: &Options) -> Result<Vec<
     flags.set("restore-wait", duration(*restore_wait));
     flags.set("cluster-poll-interval", duration(*cluster_poll_interval));
     flags.switch("allow-unsigned", *allow_unsigned);
-    flags.switch("require-service-account", *accounts == AccountPolicy::Required);
-    if let AccountPolicy::Default(own) = accounts {
+    let AccountPolicy { unnamed, namespaces } = accounts;
+    flags.switch("require-service-account", *unnamed == Unnamed::Refused);
+    for namespace in namespaces {
+        flags.0.push(format!("--accounts-in={namespace}"));
+    }
+    if let Unnamed::Default(own) = unnamed {
         let namespace = own.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         flags.set("default-service-account", format!("{namespace}{}", own.name));
     }
@@ -235,7 +239,7 @@ mod tests {
             ServiceOptions { address: ([127, 0, 0, 1], 1).into(), service: "metrics".to_owned(), tls_secret: None };
         let options = Options {
             metrics: Some(metrics),
-            accounts: AccountPolicy::Required,
+            accounts: AccountPolicy::REQUIRED.within(["accounts".to_owned()]).expect("a policy"),
             cluster_poll_interval: Duration::from_millis(200),
             ..Options::default()
         };
@@ -245,6 +249,7 @@ mod tests {
             "--metrics-address=127.0.0.1:1",
             "--metrics-service=metrics",
             "--require-service-account",
+            "--accounts-in=accounts",
             "--cluster-poll-interval=200ms",
         ] {
             assert!(found.iter().any(|found| found == flag), "{flag}: {found:?}");

@@ -26,10 +26,20 @@ use crate::{
 
 /// The policies and their bindings, for the controller of this test and with names of this test.
 pub(crate) fn policies(world: &World) -> Vec<Value> {
-    let text =
-        fs::read_to_string(bundles::workspace().join("deploy/admission-policies.yaml")).expect("the file exists");
+    policies_of(world, "admission-policies.yaml", "chandler-accounts")
+}
+
+/// The policies in a file of `deploy/`, for the accounts of this namespace.
+pub(crate) fn policies_of(world: &World, file: &str, accounts: &str) -> Vec<Value> {
+    let text = fs::read_to_string(bundles::workspace().join("deploy").join(file)).expect("the file exists");
     let text = text.replace("chandler-system", &world.system_namespace);
     let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+    objects.retain(|object| object["kind"].as_str().is_some_and(|kind| kind.starts_with("ValidatingAdmissionPolicy")));
+    for object in &mut objects {
+        let text = object["spec"].to_string().replace("'chandler-accounts'", &format!("'{accounts}'"));
+        let text = text.replace("namespace chandler-accounts", &format!("namespace {accounts}"));
+        object["spec"] = serde_json::from_str(&text).expect("a spec");
+    }
     for object in &mut objects {
         for pointer in ["/metadata/name", "/spec/policyName"] {
             if let Some(Value::String(name)) = object.pointer_mut(pointer) {
@@ -47,9 +57,11 @@ fn of_kind<'a>(objects: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a 
 
 #[test]
 fn every_policy_has_a_binding_and_fails_closed() {
-    let text =
-        fs::read_to_string(bundles::workspace().join("deploy/admission-policies.yaml")).expect("the file exists");
-    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+    let mut objects: Vec<Value> = Vec::new();
+    for file in ["admission-policies.yaml", "tenants.yaml"] {
+        let text = fs::read_to_string(bundles::workspace().join("deploy").join(file)).expect("the file exists");
+        objects.extend(serde_saphyr::from_multiple::<Value>(&text).expect("YAML"));
+    }
     let mut policies: Vec<&Value> = Vec::new();
     for policy in of_kind(&objects, "ValidatingAdmissionPolicy") {
         assert_eq!(policy["spec"]["failurePolicy"], "Fail", "{policy:#}");
@@ -206,8 +218,12 @@ type Case<'a> = (&'a Client, Request, Option<&'static str>);
 
 fn about_accounts<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
     let policy = Some("chandler-accounts");
-    let (author, boss) = (&users.author, &users.boss);
+    let (author, boss, controller) = (&users.author, &users.boss, &users.controller);
     let new = |account: &str| Request::Create(deployment(world, "new", &json!({"serviceAccount": {"name": account}})));
+    let metadata = |name: &str, change: Value| {
+        Request::Change(deployment(world, name, &json!({})), "", json!({"metadata": change}))
+    };
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "gone"});
     let elsewhere = deployment(
         world,
         "new",
@@ -227,7 +243,17 @@ fn about_accounts<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         (author, spec(json!({"serviceAccount": {"name": "friend"}})), policy),
         (author, spec(json!({"serviceAccount": {"name": "friend"}, "collisionProtection": "None"})), policy),
         (boss, spec(json!({"serviceAccount": {"name": "friend"}})), None),
-        (author, Request::Change(old(), "", json!({"metadata": {"labels": {"team": "a"}}})), None),
+        // Metadata selects the controller, keeps the object, and requests polls and certificates.
+        (author, metadata("deployers", json!({"labels": {"team": "a"}})), policy),
+        (author, metadata("deployers", json!({"annotations": {"reconcile.chandler.dev/requestedAt": "now"}})), policy),
+        (author, metadata("deployers", json!({"finalizers": ["example.com/forever"]})), policy),
+        (author, metadata("deployers", json!({"ownerReferences": [owner]})), policy),
+        (author, metadata("friends", json!({"labels": {"team": "a"}})), None),
+        (author, metadata("friends", json!({"finalizers": ["example.com/forever"]})), None),
+        (boss, metadata("deployers", json!({"annotations": {"reconcile.chandler.dev/requestedAt": "now"}})), None),
+        (controller, metadata("deployers", json!({"finalizers": ["chandler.dev/teardown"]})), None),
+        (controller, metadata("deployers", json!({"labels": {"team": "a"}})), None),
+        (controller, spec(json!({"suspend": true})), policy),
         (boss, new("deployer"), None),
         (boss, unnamed(), None),
         (boss, spec(json!({"suspend": true})), None),
@@ -408,6 +434,10 @@ fn about_config_maps<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         (author, Request::Delete(map("loose", false)), None),
         (author, from(&["used"]), None),
         (author, from(&["used", "missing"]), None),
+        // A name in a spec keeps neither the controller nor an administrator from writing and deleting objects of the controller.
+        (&users.controller, Request::Delete(map("used", true)), None),
+        (&users.controller, Request::Create(map("wanted", false)), None),
+        (&users.boss, Request::Delete(map("predicted", true)), None),
     ]
 }
 
@@ -440,7 +470,9 @@ async fn the_policies_deny_exactly_the_documented_requests() {
     };
     let mut held = by("held", "friend", json!({}));
     held["metadata"]["finalizers"] = json!(["chandler.dev/teardown"]);
-    let mut mapped = from_maps(&["used", "wanted"]);
+    let mut mapped = from_maps(&["used", "wanted", "predicted"]);
+    let mut predicted = config_map(&world, "predicted", true);
+    predicted["metadata"]["annotations"] = json!({"resolution.chandler.dev/uid": "uid"});
     mapped["source"].as_object_mut().expect("a source").remove("image");
     let guarded = json!({"approval": "Manual", "maintenanceWindows": [{"start": "02:00", "duration": "1h"}],
                          "output": set(&world, &named("friend"))["output"]});
@@ -461,6 +493,7 @@ async fn the_policies_deny_exactly_the_documented_requests() {
         record(&world, "record", "chandler.dev/record"),
         config_map(&world, "used", true),
         config_map(&world, "loose", false),
+        predicted,
         by("mapped", "friend", mapped),
     ];
     apply(&world, &objects).await;

@@ -61,7 +61,7 @@ async fn is_installed(world: &World) -> bool {
 #[tokio::test]
 async fn without_a_required_account_nothing_is_pulled() {
     let mut world = World::new().await;
-    restart(&mut world, |options| options.accounts = AccountPolicy::Required).await;
+    restart(&mut world, |options| options.accounts = AccountPolicy::REQUIRED).await;
     let name = world.name();
     let image = world.push(&bell()).await;
     let before = world.registry.requests().len();
@@ -105,7 +105,7 @@ async fn deployments_older_than_the_account_requirement_can_be_deleted() {
     let image = world.push(&bell()).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
-    restart(&mut world, |options| options.accounts = AccountPolicy::Required).await;
+    restart(&mut world, |options| options.accounts = AccountPolicy::REQUIRED).await;
     request_reconcile(&world, &name).await;
     world.condition(&name, "Ready", "False", "ServiceAccountRequired").await;
     assert!(is_installed(&world).await);

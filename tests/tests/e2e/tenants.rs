@@ -6,6 +6,7 @@ use std::{fs, net::Ipv4Addr};
 use chandler_api::{BundleDeployment, ConditionType, PlatformOperator, Resolution, find_condition};
 use chandler_controller::{ContentOptions, Options};
 use chandler_permissions::{Account, AccountPolicy, PolicyRule, roles};
+use chandler_rollout::impersonating;
 use chandler_tests::{
     ArchiveServer, Cluster, ContentClient, World, bundles,
     bundles::Bundle,
@@ -15,8 +16,8 @@ use chandler_tests::{
 use http::StatusCode;
 use k8s_openapi::api::{
     admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
-    core::v1::{ConfigMap, Secret},
-    rbac::v1::ClusterRoleBinding,
+    core::v1::{ConfigMap, Secret, ServiceAccount},
+    rbac::v1::{ClusterRoleBinding, Role, RoleBinding},
 };
 use kube::{
     Api, Client, ResourceExt as _,
@@ -25,7 +26,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    admission_policies::policies,
+    admission_policies::{policies, policies_of},
     content_service::archive,
     controller_rights::{controller, deployed},
     permissions::{apply, remove_cluster_roles},
@@ -53,6 +54,7 @@ impl Tenants {
         apply(&world, &deployed(&world, "rbac.yaml")).await;
         if guarded {
             apply(&world, &policies(&world)).await;
+            apply(&world, &policies_of(&world, "tenants.yaml", &accounts)).await;
         }
         apply(&world, &[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": accounts}})]).await;
         set_up(&world, &tenant, &accounts).await;
@@ -76,7 +78,7 @@ impl Tenants {
         let operators: Api<PlatformOperator> = Api::all(client.clone());
         wait::eventually("the permissions apply", || async { operators.list(&ListParams::default()).await.is_ok() })
             .await;
-        world.start_controller_deployed(isolated).await;
+        world.start_controller_deployed(|options| isolated(options, &accounts)).await;
         let mut config = world.config();
         config.auth_info.impersonate = Some(format!("{tenant}-mallory"));
         config.auth_info.impersonate_groups = Some(vec![tenant.clone(), "system:authenticated".to_owned()]);
@@ -132,7 +134,10 @@ impl Tenants {
         if guarded {
             let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.client.clone());
             let all: Api<ValidatingAdmissionPolicy> = Api::all(world.client.clone());
-            for name in policies(&world).iter().filter_map(|policy| policy["metadata"]["name"].as_str()) {
+            let of_tenants = policies_of(&world, "tenants.yaml", "");
+            for name in
+                policies(&world).iter().chain(&of_tenants).filter_map(|policy| policy["metadata"]["name"].as_str())
+            {
                 let _ = bindings.delete(name, &DeleteParams::default()).await;
                 let _ = all.delete(name, &DeleteParams::default()).await;
             }
@@ -152,8 +157,8 @@ async fn set_up(world: &World, tenant: &str, accounts: &str) {
 }
 
 /// The options of the page.
-fn isolated(options: &mut Options) {
-    options.accounts = AccountPolicy::Required;
+fn isolated(options: &mut Options, accounts: &str) {
+    options.accounts = AccountPolicy::REQUIRED.within([accounts.to_owned()]).expect("a policy");
     options.require_service_account_grant = true;
     options.require_pull_secret_grant = true;
 }
@@ -384,7 +389,7 @@ async fn a_tenant_uploads_for_its_own_bundledeployments_only() {
         tenants.world.stop_controller().await;
         let cache = empty_cache();
         let change = |options: &mut Options| {
-            isolated(options);
+            isolated(options, &tenants.accounts);
             options.cache_directory = cache.path().to_owned();
             options.content = Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into()));
         };
@@ -526,5 +531,116 @@ async fn a_taken_name_gets_no_credentials() {
         let answers = server.answers();
         assert_eq!((answers.sent, answers.denied), (0, 0), "{name}");
     }
+    tenants.finish().await;
+}
+
+/// The account of a tenant is an administrator of the tenant's namespace, so that it can make an account there that grants its use to every
+/// name, and that the controller may use.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_that_a_tenant_makes_gets_no_credentials() {
+    for guarded in [true, false] {
+        let tenants = Tenants::new(guarded).await;
+        let world = &tenants.world;
+        let server = ArchiveServer::start().await;
+        server.require("user", "s3cret");
+        let other = format!("{}-other", world.run());
+        let secret: Secret = serde_json::from_value(json!({
+            "metadata": {"name": "of-other", "annotations": {"chandler.dev/bundledeployments": format!("{other}-*")}},
+            "type": "Opaque", "stringData": {"username": "user", "password": "s3cret"},
+        }))
+        .expect("a Secret");
+        let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
+        secrets.create(&PostParams::default(), &secret).await.expect("a Secret");
+
+        let own = Account { namespace: tenants.accounts.clone(), name: tenants.tenant.clone() };
+        let mallory = impersonating(&world.client, &own).expect("a client");
+        let accounts: Api<ServiceAccount> = Api::namespaced(mallory.clone(), &tenants.tenant);
+        let mine: ServiceAccount = serde_json::from_value(json!({
+            "metadata": {"name": "mine", "annotations": {"chandler.dev/bundledeployments": "*"}},
+        }))
+        .expect("a ServiceAccount");
+        accounts.create(&PostParams::default(), &mine).await.expect("an administrator of the namespace may");
+        let acts: Role = serde_json::from_value(json!({
+            "metadata": {"name": "mine"},
+            "rules": [{"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["mine"],
+                       "verbs": ["get", "impersonate"]}],
+        }))
+        .expect("a Role");
+        let roles: Api<Role> = Api::namespaced(mallory.clone(), &tenants.tenant);
+        roles.create(&PostParams::default(), &acts).await.expect("an administrator of the namespace may");
+        let binding: RoleBinding = serde_json::from_value(json!({
+            "metadata": {"name": "mine"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "mine"},
+            "subjects": [{"kind": "ServiceAccount", "name": "chandler", "namespace": world.system_namespace}],
+        }))
+        .expect("a RoleBinding");
+        let bindings: Api<RoleBinding> = Api::namespaced(mallory.clone(), &tenants.tenant);
+        bindings.create(&PostParams::default(), &binding).await.expect("an administrator of the namespace may");
+
+        let name = format!("{other}-archive");
+        let auth = json!({"secret": {"name": "of-other"}});
+        let mut spec = tenants.spec("mine", "");
+        spec["serviceAccount"]["namespace"] = json!(tenants.tenant);
+        spec["source"] = json!({"type": "http", "http": {"url": server.url(), "auth": auth}});
+        let object = tenants.deployment(&name, &spec);
+        let output = json!({"type": "ResolveSet", "resolveSet": {
+            "installNamespace": tenants.tenant, "serviceAccount": {"name": "mine"}}});
+        let set = tenants.resolution(&format!("{other}-wish"), "app", &output);
+        let mine = format!("ServiceAccount {}/mine", tenants.tenant);
+        if guarded {
+            for object in [object, set] {
+                in_force(&mallory, &object).await;
+                let answer = denied(create(&mallory, object).await);
+                assert!(
+                    answer.contains(&mine) && answer.contains("on behalf of accounts of the namespace"),
+                    "{answer}"
+                );
+            }
+        } else {
+            create(&mallory, object).await.expect("no policy denies it");
+            let refused = world.condition(&name, "Ready", "False", "ServiceAccountNotGranted").await;
+            let message = &condition(&refused, "Ready").expect("Ready").message;
+            assert!(message.contains(&mine) && message.contains("--accounts-in"), "{message}");
+            // Deletion stays possible.
+            world.delete(&name).await;
+        }
+        let answers = server.answers();
+        assert_eq!((answers.sent, answers.denied), (0, 0), "nothing was asked");
+        tenants.finish().await;
+    }
+}
+
+/// Any user who may write BundleDeployments may name any ConfigMap in a source. That keeps nothing of others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_who_names_the_decision_of_another_delays_nothing() {
+    let tenants = Tenants::new(true).await;
+    let Tenants { world, mallory, .. } = &tenants;
+    let shop = Shop::new(world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let resolutions: Api<Resolution> = Api::all(world.client.clone());
+    let wish = format!("{}-platform", world.run());
+    // The number of a decision can be predicted, and a source may name what does not exist yet.
+    let maps: Vec<Value> =
+        (0..4).map(|number| json!({"configMap": {"name": format!("resolveset-{wish}-{number}")}})).collect();
+    let mut spec = tenants.spec(&tenants.tenant, "");
+    spec["suspend"] = json!(true);
+    spec["source"] = json!({"type": "configMaps", "configMaps": maps});
+    let lock = tenants.name("lock");
+    create(mallory, tenants.deployment(&lock, &spec)).await.expect("it may be written");
+
+    create(&world.client, tenants.resolution(&wish, &shop.name("app"), &tenants.output("platform")))
+        .await
+        .expect("administrators may");
+    resolution_says(world, &wish, "Succeeded").await;
+    let decisions: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.system_namespace);
+    let named = async || {
+        let all = decisions.list(&ListParams::default()).await.expect("a list").items;
+        all.iter().filter(|map| map.name_any().starts_with(&format!("resolveset-{wish}-"))).count()
+    };
+    assert!(named().await > 0, "the set has a decision");
+    resolutions.delete(&wish, &DeleteParams::default()).await.expect("it exists");
+    wait::until(&resolutions, &wish, "gone", |resolution| resolution.is_none()).await;
+    wait::eventually("the decisions are deleted", || async { named().await == 0 }).await;
+    world.delete(&lock).await;
     tenants.finish().await;
 }

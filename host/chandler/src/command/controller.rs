@@ -210,8 +210,17 @@ pub struct Controller {
     pub require_service_account: bool,
 
     /// ServiceAccount of BundleDeployments without spec.serviceAccount. Without NAMESPACE it is in spec.installNamespace
+    ///
+    /// Without NAMESPACE it is not for clusters with tenants: the author of a BundleDeployment chooses the namespace, and with it the account.
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     pub default_service_account: Option<DefaultAccount>,
+
+    /// Install only on behalf of ServiceAccounts of this namespace; may be repeated [default: of all namespaces]
+    ///
+    /// Name a namespace in which tenants may write nothing: a tenant who may create ServiceAccounts and roles can make an account that grants
+    /// its use to every BundleDeployment.
+    #[arg(long, value_name = "NAMESPACE", value_parser = values::dns_label)]
+    pub accounts_in: Vec<String>,
 
     /// Name of the Resolution that is made from all PlatformOperators, of the PlatformPolicy that limits them, and of the namespace of what their packages
     /// need
@@ -358,7 +367,7 @@ impl Controller {
             cluster_poll_interval: self.cluster_poll_interval,
             allow_unsigned: self.allow_unsigned,
             image_rules: image_rules::read(self.image_verification.as_deref(), self.trusted_root.as_deref())?,
-            accounts: AccountPolicy::new(self.require_service_account, self.default_service_account.clone()),
+            accounts: self.accounts()?,
             require_pull_secret_grant: self.require_pull_secret_grant,
             require_service_account_grant: self.require_service_account_grant,
             decisions_from_config_maps: self.decisions_from_config_maps,
@@ -394,6 +403,24 @@ impl Controller {
 }
 
 impl Controller {
+    /// Which ServiceAccounts install bundles. The accounts that the options name must be among them.
+    fn accounts(&self) -> Result<AccountPolicy, CommandError> {
+        let policy = AccountPolicy::new(self.require_service_account, self.default_service_account.clone());
+        let policy = policy.within(self.accounts_in.iter().cloned()).map_err(|error| {
+            CommandError::usage("--default-service-account and --accounts-in exclude each other")
+                .because(&error)
+                .hint("write --default-service-account NAMESPACE/NAME, with a NAMESPACE of --accounts-in")
+        })?;
+        let system = &self.system_namespace;
+        if let Some(platform) = self.platform_service_account.as_ref().filter(|_| !policy.admits(system)) {
+            return Err(CommandError::usage(format!(
+                "--platform-service-account {platform} is in the namespace {system}, which --accounts-in does not name"
+            ))
+            .hint(format!("add --accounts-in {system}")));
+        }
+        Ok(policy)
+    }
+
     /// How PlatformOperators and this controller are reported.
     fn cluster_operators(&self) -> ClusterOperatorSettings {
         let defaults = ClusterOperatorSettings::default();

@@ -5,6 +5,8 @@ use std::{path::Path, sync::Arc};
 use chandler_api::BundleDeployment;
 use chandler_builtin::Provisioners;
 use chandler_core::{Content, Release};
+use chandler_decisions::account;
+use chandler_permissions::AccountPolicy;
 use chandler_source::{Grantee, Resolutions, Source, Sources, SystemNamespace, Wanted};
 use kube::{Client, ResourceExt as _};
 
@@ -155,7 +157,8 @@ async fn bundle(
     }
     let system = SystemNamespace::new(client.clone(), system_namespace.to_owned(), false);
     let images = source::images(source::store(place.cache).await?, &options.registry)?;
-    stored(&name, &source, &Sources::new(images, system)).await
+    let account = account::recorded(deployment, &AccountPolicy::OPTIONAL);
+    stored(&name, &source, &Sources::new(images, system).with_account(account)).await
 }
 
 /// Opens another bundle for a BundleDeployment, if that exists, as an upgrade installs it. A class of the cluster renders it, too; the

@@ -5,7 +5,7 @@ use chandler_controller::options::LEASE;
 use chandler_manifests::{ManifestsError, Profile, Settings};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::{
-    api::coordination::v1::Lease,
+    api::{apps::v1::Deployment, coordination::v1::Lease},
     apimachinery::pkg::apis::meta::v1::Condition,
     jiff::{SignedDuration, Timestamp},
 };
@@ -26,6 +26,8 @@ use crate::view::{
     text::one_line,
 };
 
+/// The name of the Deployment of the controller.
+const CONTROLLER: &str = "chandler";
 /// How many objects are read at once.
 const AT_ONCE: usize = 8;
 /// How far the clocks of the controller and of this machine may differ.
@@ -64,6 +66,7 @@ const REPORTING: [(&str, &str, &str, &str); 5] = [
 pub async fn findings(client: &Client, system_namespace: &str) -> Result<Vec<Finding>, ManifestsError> {
     let mut findings = vec![server(client).await];
     findings.extend(controller(client, system_namespace).await);
+    findings.extend(options(client, system_namespace).await);
     let mut settings = Settings::of(Profile::Standalone);
     settings.set(&format!("namespace={system_namespace}"))?;
     let wanted = chandler_manifests::objects(&settings)?;
@@ -120,6 +123,36 @@ async fn controller(client: &Client, system_namespace: &str) -> Vec<Finding> {
         found.push(Finding::new("clock", State::Warning, message));
     }
     found
+}
+
+/// Options of the controller that give users the permissions of others.
+async fn options(client: &Client, system_namespace: &str) -> Option<Finding> {
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), system_namespace);
+    let deployment = match deployments.get_opt(CONTROLLER).await {
+        Ok(deployment) => deployment?,
+        Err(error) => {
+            return Some(unreadable("options", &format!("Deployment {system_namespace}/{CONTROLLER}"), &error));
+        }
+    };
+    let containers = deployment.spec?.template.spec?.containers;
+    let arguments: Vec<String> = containers.into_iter().flat_map(|it| it.args.unwrap_or_default()).collect();
+    let account = account_of_every_namespace(&arguments)?;
+    let message = format!(
+        "--default-service-account {account} is the account of that name in every install namespace, which the author of a BundleDeployment \
+         chooses: with tenants, name NAMESPACE/{account}, or set spec.serviceAccount and --accounts-in (docs/tenants.md)"
+    );
+    Some(Finding::new("options", State::Warning, one_line(&message)))
+}
+
+/// The default account without a namespace, if these arguments have one.
+fn account_of_every_namespace(arguments: &[String]) -> Option<&str> {
+    const OPTION: &str = "--default-service-account";
+    let next = arguments.iter().skip(1).map(Some).chain([None]);
+    let found = arguments.iter().zip(next).find_map(|(argument, next)| match argument.strip_prefix(OPTION)? {
+        "" => next.map(String::as_str),
+        value => value.strip_prefix('='),
+    });
+    found.filter(|account| !account.contains('/'))
 }
 
 /// Compares objects of this version with the cluster's.
@@ -236,4 +269,25 @@ fn unreadable(check: &'static str, what: &str, error: &kube::Error) -> Finding {
         other => other.to_string(),
     };
     Finding::new(check, State::Unknown, one_line(&format!("{what} cannot be read: {message}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_account_without_a_namespace_is_found() {
+        for (arguments, expected) in [
+            (&["controller", "--default-service-account=bundles"][..], Some("bundles")),
+            (&["controller", "--default-service-account", "bundles", "--leader-elect"], Some("bundles")),
+            (&["controller", "--default-service-account=ci/bundles"], None),
+            (&["controller", "--default-service-account", "ci/bundles"], None),
+            (&["controller", "--default-service-account"], None),
+            (&["controller", "--require-service-account"], None),
+            (&[], None),
+        ] {
+            let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+            assert_eq!(account_of_every_namespace(&arguments), expected, "{arguments:?}");
+        }
+    }
 }

@@ -258,9 +258,12 @@ fn installation() -> Installation {
     Installation { system_namespace: Some(system_namespace), ..Installation::default() }
 }
 
+/// The beginning of the names of printed roles. No role of Chandler itself begins like that: applying a printed role must not replace one.
+const ROLE_PREFIX: &str = "chandler-installs-";
+
 /// The name of the roles that grant all permissions that a BundleDeployment needs.
 pub fn role_name(deployment: &str) -> String {
-    format!("chandler-{deployment}")
+    format!("{ROLE_PREFIX}{deployment}")
 }
 
 /// The name of the roles that grant only missing permissions. It depends on the rules, so that applying these roles does not replace
@@ -268,11 +271,37 @@ pub fn role_name(deployment: &str) -> String {
 pub fn supplement_name(deployment: &str, rules: &BTreeMap<Option<String>, Vec<PolicyRule>>) -> String {
     let text = format!("{rules:?}");
     let digest = chandler_core::Digest::of(text.as_bytes());
-    format!("chandler-{deployment}-{}", digest.hex().get(..8).unwrap_or_default())
+    format!("{ROLE_PREFIX}{deployment}-{}", digest.hex().get(..8).unwrap_or_default())
 }
 
 /// Parses an account: `NAMESPACE/NAME`, or `NAME` in this namespace.
 pub fn account(text: &str, namespace: &str) -> Account {
     let (namespace, name) = text.split_once('/').unwrap_or((namespace, text));
     Account { namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    #[test]
+    fn printed_roles_replace_no_role_of_chandler() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+        let mut names = 0;
+        for file in fs::read_dir(directory).unwrap() {
+            let text = fs::read_to_string(file.unwrap().path()).unwrap();
+            for name in text.lines().filter_map(|line| line.trim().strip_prefix("name: ")) {
+                names += 1;
+                // Every printed name begins with the prefix, whatever the BundleDeployment is named.
+                assert!(!name.trim_matches('"').starts_with(ROLE_PREFIX), "{name}");
+            }
+        }
+        assert!(names > 100, "the names of deploy/ are read: {names}");
+        for deployment in ["", "view", "edit", "admin", "content"] {
+            let supplement = supplement_name(deployment, &BTreeMap::new());
+            assert!(role_name(deployment).starts_with(ROLE_PREFIX) && supplement.starts_with(ROLE_PREFIX));
+        }
+    }
 }

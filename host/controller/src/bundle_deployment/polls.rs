@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use chandler_api::BundleDeployment;
-use chandler_decisions::account::{account, requester};
+use chandler_decisions::account::{account, recorded, requester};
 use chandler_permissions::AccountPolicy;
 use chandler_source::{Resolution, Source};
 use chandler_turns::{Requester, Rotation};
@@ -49,7 +49,10 @@ pub(super) async fn poll(name: &str, asked: &Resolution, preparer: &Preparer) ->
         resolutions.renew(name, asked, None);
         return false;
     }
-    preparer.components.sources.on_behalf_of(requester_of(name, preparer)).poll(name, asked, resolutions).await
+    let deployment = preparer.deployments.get(name);
+    let account = deployment.and_then(|it| recorded(&it, &preparer.cluster.options.accounts));
+    let sources = preparer.components.sources.on_behalf_of(requester_of(name, preparer)).with_account(account);
+    sources.poll(name, asked, resolutions).await
 }
 
 /// On whose behalf the source of a BundleDeployment is polled. A BundleDeployment that is gone is not polled.
@@ -102,7 +105,7 @@ mod tests {
         ] {
             let deployment = deployment(more.clone());
             let wanted =
-                [AccountPolicy::Optional, AccountPolicy::Required].map(|policy| wants(&deployment, &source, &policy));
+                [AccountPolicy::OPTIONAL, AccountPolicy::REQUIRED].map(|policy| wants(&deployment, &source, &policy));
             assert_eq!(wanted, [optional, required], "{more}");
         }
     }

@@ -10,7 +10,7 @@ use chandler_api::{
     BundleDeployment, PlatformOperator, Reason, Resolution, ServiceAccountReference, names::OWNER_NAME_LABEL,
 };
 use chandler_catalog::Indexes;
-use chandler_permissions::{Account, AccountPolicy, DefaultAccount};
+use chandler_permissions::{Account, DefaultAccount, Unnamed};
 use chandler_records::RecordError;
 use chandler_resolution::{
     installation::ready,
@@ -273,12 +273,12 @@ impl Platform {
         let of = |namespace: &String, name: &String| {
             impersonating(client, &Account { namespace: namespace.clone(), name: name.clone() }).ok()
         };
-        match (&options.platform_account, &options.accounts) {
+        match (&options.platform_account, &options.accounts.unnamed) {
             (Some(name), _) => of(&options.system_namespace, name),
-            (None, AccountPolicy::Optional) => Some(client.clone()),
-            (None, AccountPolicy::Default(DefaultAccount { namespace: Some(namespace), name })) => of(namespace, name),
+            (None, Unnamed::Controller) => Some(client.clone()),
+            (None, Unnamed::Default(DefaultAccount { namespace: Some(namespace), name })) => of(namespace, name),
             // An account of the namespace itself keeps the namespace.
-            (None, AccountPolicy::Default(_) | AccountPolicy::Required) => None,
+            (None, Unnamed::Default(_) | Unnamed::Refused) => None,
         }
     }
 

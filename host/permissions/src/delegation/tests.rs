@@ -50,7 +50,7 @@ fn all_permissions(why: &str) -> Vec<String> {
 
 #[test]
 fn a_nested_bundle_deployment_requires_permission_to_impersonate_its_account() {
-    let default = |text: &str| AccountPolicy::Default(text.parse().unwrap());
+    let default = |text: &str| AccountPolicy::with_default(text.parse().unwrap());
     let inner = "BundleDeployment.core.rukpak.io inner";
     let unnamed = || {
         all_permissions(&format!(
@@ -66,25 +66,25 @@ fn a_nested_bundle_deployment_requires_permission_to_impersonate_its_account() {
         )]
     };
     let cases = [
-        (AccountPolicy::Optional, json!({"serviceAccount": {"name": "deployer"}}), vec![]),
-        (AccountPolicy::Optional, json!({"serviceAccount": {"name": "deployer", "namespace": "shop"}}), vec![]),
-        (AccountPolicy::Optional, json!({"serviceAccount": {"name": "root"}}), acts("shop", "root")),
+        (AccountPolicy::OPTIONAL, json!({"serviceAccount": {"name": "deployer"}}), vec![]),
+        (AccountPolicy::OPTIONAL, json!({"serviceAccount": {"name": "deployer", "namespace": "shop"}}), vec![]),
+        (AccountPolicy::OPTIONAL, json!({"serviceAccount": {"name": "root"}}), acts("shop", "root")),
         (
-            AccountPolicy::Optional,
+            AccountPolicy::OPTIONAL,
             json!({"serviceAccount": {"name": "deployer", "namespace": "kube-system"}}),
             acts("kube-system", "deployer"),
         ),
         // An equal name in another namespace is another account.
         (
-            AccountPolicy::Optional,
+            AccountPolicy::OPTIONAL,
             json!({"installNamespace": "other", "serviceAccount": {"name": "deployer"}}),
             acts("other", "deployer"),
         ),
-        (AccountPolicy::Optional, json!({}), unnamed()),
-        (AccountPolicy::Optional, json!({"serviceAccount": null}), unnamed()),
-        (AccountPolicy::Optional, json!({"serviceAccount": {"name": 1}}), undecodable()),
-        (AccountPolicy::Required, json!({}), vec![]),
-        (AccountPolicy::Required, json!({"serviceAccount": {"name": "root"}}), acts("shop", "root")),
+        (AccountPolicy::OPTIONAL, json!({}), unnamed()),
+        (AccountPolicy::OPTIONAL, json!({"serviceAccount": null}), unnamed()),
+        (AccountPolicy::OPTIONAL, json!({"serviceAccount": {"name": 1}}), undecodable()),
+        (AccountPolicy::REQUIRED, json!({}), vec![]),
+        (AccountPolicy::REQUIRED, json!({"serviceAccount": {"name": "root"}}), acts("shop", "root")),
         (default("deployer"), json!({}), vec![]),
         (default("ci/bundles"), json!({}), acts("ci", "bundles")),
     ];
@@ -119,7 +119,7 @@ fn a_source_requires_permission_to_read_its_references() {
     ];
     for (source, expected) in cases {
         let spec = json!({"serviceAccount": {"name": "deployer"}, "source": source});
-        assert_eq!(lacks(&[nested(&spec)], AccountPolicy::Optional, &Held::default()), expected, "{source}");
+        assert_eq!(lacks(&[nested(&spec)], AccountPolicy::OPTIONAL, &Held::default()), expected, "{source}");
     }
 }
 
@@ -130,7 +130,7 @@ fn resolution(set: &Value) -> Value {
 
 #[test]
 fn a_resolution_requires_what_its_bundle_deployments_would() {
-    let default = |text: &str| AccountPolicy::Default(text.parse().unwrap());
+    let default = |text: &str| AccountPolicy::with_default(text.parse().unwrap());
     let inner = "Resolution.core.deppy.io inner";
     let acts = |namespace: &str, name: &str| {
         format!(
@@ -149,19 +149,19 @@ fn a_resolution_requires_what_its_bundle_deployments_would() {
         set
     };
     let cases = [
-        (AccountPolicy::Optional, set(json!({"serviceAccount": {"name": "deployer"}})), vec![]),
+        (AccountPolicy::OPTIONAL, set(json!({"serviceAccount": {"name": "deployer"}})), vec![]),
         (
-            AccountPolicy::Optional,
+            AccountPolicy::OPTIONAL,
             set(json!({"serviceAccount": {"name": "platform", "namespace": "accounts"}})),
             vec![acts("accounts", "platform")],
         ),
-        (AccountPolicy::Optional, set(json!({})), unnamed()),
-        (AccountPolicy::Required, set(json!({})), vec![]),
+        (AccountPolicy::OPTIONAL, set(json!({})), unnamed()),
+        (AccountPolicy::REQUIRED, set(json!({})), vec![]),
         (default("deployer"), set(json!({})), vec![]),
         // The default account of the namespace of a member.
         (default("deployer"), set(json!({"namespaces": {"app": "other"}})), vec![acts("other", "deployer")]),
         (
-            AccountPolicy::Optional,
+            AccountPolicy::OPTIONAL,
             set(json!({"serviceAccount": {"name": "deployer"}, "namespaces": {"app": "other"}})),
             vec![],
         ),
@@ -171,7 +171,7 @@ fn a_resolution_requires_what_its_bundle_deployments_would() {
     }
     let reported = json!({"apiVersion": "core.deppy.io/v1alpha1", "kind": "Resolution", "metadata": {"name": "inner"},
                           "spec": {"packages": [{"name": "app"}], "output": {"type": "None"}}});
-    assert_eq!(lacks(&[reported], AccountPolicy::Optional, &Held::default()), [""; 0]);
+    assert_eq!(lacks(&[reported], AccountPolicy::OPTIONAL, &Held::default()), [""; 0]);
 }
 
 #[test]
@@ -183,14 +183,14 @@ fn a_platform_operator_requires_what_the_platform_installs_it_with() {
     let account =
         |namespace: &str, name: &str| Delegation::Account(Account { namespace: namespace.into(), name: name.into() });
     let platform = Some(Account { namespace: "chandler-system".into(), name: "platform".into() });
-    let default = |text: &str| AccountPolicy::Default(text.parse().unwrap());
+    let default = |text: &str| AccountPolicy::with_default(text.parse().unwrap());
     let cases = [
-        (AccountPolicy::Optional, None, vec![Delegation::ControllerRights]),
-        (AccountPolicy::Required, None, vec![]),
+        (AccountPolicy::OPTIONAL, None, vec![Delegation::ControllerRights]),
+        (AccountPolicy::REQUIRED, None, vec![]),
         (default("ci/bundles"), None, vec![account("ci", "bundles")]),
         // The account of a namespace that a catalog decides.
         (default("bundles"), None, vec![Delegation::ControllerRights]),
-        (AccountPolicy::Required, platform, vec![account("chandler-system", "platform")]),
+        (AccountPolicy::REQUIRED, platform, vec![account("chandler-system", "platform")]),
     ];
     for (accounts, platform, expected) in cases {
         let installation = Installation { platform, ..installation(accounts) };
@@ -206,7 +206,7 @@ fn catalogs_of_olm_count_where_they_are_used() {
         let object = Object::parse(value.to_string().as_bytes(), 0, None).unwrap();
         let item = Item { key: &object.key, plural: "x", value: &object.value };
         let catalogs_from = catalogs_from.to_vec();
-        Delegation::of(&item, &Installation { catalogs_from, ..installation(AccountPolicy::Required) })
+        Delegation::of(&item, &Installation { catalogs_from, ..installation(AccountPolicy::REQUIRED) })
     };
     let sources = OlmCatalogs::CatalogSources("olm".to_owned());
     assert_eq!(found(&source("olm"), std::slice::from_ref(&sources)), [Delegation::Catalog]);
@@ -301,7 +301,7 @@ fn objects_that_affect_other_users_require_all_permissions() {
     ];
     for (object, expected) in cases {
         assert_eq!(
-            lacks(std::slice::from_ref(&object), AccountPolicy::Required, &Held::default()),
+            lacks(std::slice::from_ref(&object), AccountPolicy::REQUIRED, &Held::default()),
             expected,
             "{object}"
         );
@@ -313,16 +313,16 @@ fn a_held_permission_may_be_delegated() {
     let everything = Held { cluster: vec![PolicyRule::everything(), PolicyRule::every_path()], ..Held::default() };
     let class = object("chandler.dev/v1alpha1", "ProvisionerClass", None, "helm");
     let root = nested(&json!({"serviceAccount": {"name": "root"}}));
-    assert_eq!(lacks(&[nested(&json!({})), class, root.clone()], AccountPolicy::Optional, &everything), [""; 0]);
+    assert_eq!(lacks(&[nested(&json!({})), class, root.clone()], AccountPolicy::OPTIONAL, &everything), [""; 0]);
     let acts = Held {
         namespaces: [("shop".to_owned(), vec![one("impersonate", "", "serviceaccounts", Some("root"))])].into(),
         ..Held::default()
     };
-    assert_eq!(lacks(&[root], AccountPolicy::Optional, &acts), [""; 0]);
+    assert_eq!(lacks(&[root], AccountPolicy::OPTIONAL, &acts), [""; 0]);
     // Many permissions are not all permissions.
     let many = Held {
         cluster: vec![PolicyRule { api_groups: vec![String::new(), "apps".into()], ..PolicyRule::everything() }],
         ..Held::default()
     };
-    assert_eq!(lacks(&[nested(&json!({}))], AccountPolicy::Optional, &many).len(), 2);
+    assert_eq!(lacks(&[nested(&json!({}))], AccountPolicy::OPTIONAL, &many).len(), 2);
 }

@@ -6,7 +6,7 @@ use chandler_api::{BundleSource, ConfigMapSource};
 use chandler_content::{FileSet, Tree};
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use crate::{Environment, Grantee, InvalidSource, SourceError, SourceKind, SystemNamespace};
+use crate::{Environment, InvalidSource, SourceError, SourceKind};
 
 /// A list of ConfigMaps.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,8 @@ pub enum ConfigMapError {
     /// It does not exist, or the BundleDeployment may not name it. The message does not distinguish these cases, so that a
     /// BundleDeployment cannot probe for ConfigMaps.
     #[error(
-        "get configmap {object}: configmaps {name:?} not found, or its annotation {annotation} does not name {grantee}"
+        "get configmap {object}: configmaps {name:?} not found, or its annotation {annotation} does not name {grantee}, or \
+         chandler.dev/serviceaccounts not its ServiceAccount"
     )]
     NotGranted {
         /// The namespace and the name.
@@ -87,7 +88,7 @@ impl SourceKind for ConfigMaps {
     }
 
     async fn resolve(&self, (): &(), environment: Environment<'_>) -> Result<PinnedConfigMaps, SourceError> {
-        let Environment { system, grantee, .. } = environment;
+        let system = environment.system;
         let mut pinned = Vec::new();
         for source in &self.maps {
             let name = &source.config_map.name;
@@ -95,7 +96,7 @@ impl SourceKind for ConfigMaps {
                 .config_map(name)
                 .await
                 .map_err(|message| ConfigMapError::Read { object: system.object(name), message })?;
-            pinned.push(pin(source, map, system, grantee)?);
+            pinned.push(pin(source, map, environment)?);
         }
         Ok(PinnedConfigMaps(pinned))
     }
@@ -117,12 +118,12 @@ impl SourceKind for ConfigMaps {
 fn pin(
     source: &ConfigMapSource,
     map: Option<ConfigMap>,
-    system: &SystemNamespace,
-    grantee: Grantee<'_>,
+    environment: Environment<'_>,
 ) -> Result<PinnedConfigMap, ConfigMapError> {
+    let Environment { system, grantee, account, .. } = environment;
     let name = source.config_map.name.clone();
     let object = system.object(&name);
-    let Some(map) = map.filter(|map| grantee.may_name(&map.metadata, false)) else {
+    let Some(map) = map.filter(|map| grantee.may_name(account, &map.metadata, false)) else {
         let (annotation, grantee) = (grantee.annotation(), grantee.to_string());
         return Err(ConfigMapError::NotGranted { object, name, annotation, grantee });
     };

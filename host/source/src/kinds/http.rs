@@ -61,7 +61,8 @@ impl SourceKind for Http {
     }
 
     async fn access(&self, environment: Environment<'_>) -> Result<ImageAccess, SourceError> {
-        authorization::access(environment, self.spec.auth.as_ref(), self.spec.certificate_data.as_ref()).await
+        let (auth, certificates) = (self.spec.auth.as_ref(), self.spec.certificate_data.as_ref());
+        authorization::access(environment, auth, &self.url.server(), certificates).await
     }
 
     async fn resolve(&self, access: &ImageAccess, environment: Environment<'_>) -> Result<PinnedHttp, SourceError> {

@@ -59,14 +59,14 @@ impl SourceKind for Image {
     }
 
     async fn access(&self, environment: Environment<'_>) -> Result<ImageAccess, SourceError> {
-        let Environment { system, grantee, rules, .. } = environment;
+        let rules = environment.rules;
         let (secret, certificates) = (self.spec.pull_secret.as_deref(), &self.spec.certificate_data);
         let insecure = self.spec.insecure_skip_tls_verify;
         // A user who chooses how the registry is authenticated could impersonate it, and must not get credentials that they may not name.
         let access = if secret.is_none() && (insecure || certificates.is_some()) {
             ImageAccess::default()
         } else {
-            pull_secret::access(system, grantee, secret, &self.reference).await?
+            pull_secret::access(environment, secret, &self.reference).await?
         };
         Ok(ImageAccess {
             certificate_authority: certificates.clone().map(String::into_bytes),

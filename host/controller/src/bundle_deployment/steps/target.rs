@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chandler_api::Reason;
 use chandler_decisions::{
-    account::account,
+    account::{account, account_for_deletion},
     assessment::{Assessment, ReconcileOutcome, RolloutFindings, Running},
     intent::Intent,
     problem::Problem,
@@ -100,7 +100,7 @@ async fn read(installer: &Installer, subject: &Subject, key: &Key, intent: Inten
     let account = match account(deployment, &cluster.options.accounts) {
         Ok(account) => account,
         // Objects that were installed before an account was required are deleted without one.
-        Err(_) if intent == Intent::TearDown => None,
+        Err(_) if intent == Intent::TearDown => account_for_deletion(deployment, &cluster.options.accounts),
         Err(error) => return Err(Problem::from(&error)),
     };
     let client = reader(&installer.preparer, deployment, account.as_ref()).await;
@@ -129,7 +129,7 @@ async fn read(installer: &Installer, subject: &Subject, key: &Key, intent: Inten
     })?;
     let is_restricted = account.is_none() && namespace == cluster.options.system_namespace;
     let grantee = Grantee::BundleDeployment(&name);
-    let found = found.filter(|secret| !is_restricted || grantee.may_name(&secret.metadata, true));
+    let found = found.filter(|secret| !is_restricted || grantee.may_name(None, &secret.metadata, true));
     let Some(secret) = found else {
         let hint = if is_restricted {
             format!("it does not exist, or its annotation {} does not list {name}", grantee.annotation())

@@ -67,7 +67,7 @@ pub(super) async fn read(preparer: &Arc<Preparer>, deployment: &BundleDeployment
     let is_restricted = account.is_none() && *namespace == preparer.cluster.options.system_namespace;
     let grantee = Grantee::BundleDeployment(&name);
     if is_restricted {
-        objects.retain(|metadata| grantee.may_name(metadata, true));
+        objects.retain(|metadata| grantee.may_name(None, metadata, true));
     }
     let values = Values::resolve(references, namespace, &objects).map_err(|error| match error.problem {
         ValuesProblem::NotFound if is_restricted => {
