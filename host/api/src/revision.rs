@@ -45,6 +45,10 @@ pub struct Revision {
     /// The digest of the configuration without the class's part, which shows whether the BundleDeployment or the class changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_config_digest: Option<String>,
+    /// The digest of spec.config and spec.valuesFrom, without the values of the objects that these name. It shows whether the author of the
+    /// BundleDeployment changed the configuration, or a writer of these objects. Absent without spec.valuesFrom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec_config_digest: Option<String>,
     /// The objects of spec.valuesFrom, in the versions whose values are part of the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values_from: Vec<ValuesInUse>,

@@ -250,6 +250,7 @@ mod tests {
             install_namespace: "n".into(),
             config: super::revisions::Config::Known(serde_json::Map::new()),
             own_config: None,
+            spec_config: None,
             values: Vec::new(),
             release: ReleaseFacts { digest: Digest::of(b"a"), objects: 1, stages: 1, version: None },
             approval: None,

@@ -17,6 +17,8 @@ pub struct Config {
     digest: Option<Digest>,
     /// The digest of what the BundleDeployment sets, without the defaults of the class. Of values of Secrets it covers the versions only.
     own: Digest,
+    /// The digest of the spec's configuration and references, where it has references.
+    spec: Option<Digest>,
 }
 
 impl Config {
@@ -37,15 +39,16 @@ impl Config {
     fn unchecked(defaults: &Map<String, Value>, values: &Values, config: Option<&Map<String, Value>>) -> Self {
         if values.is_empty() {
             let own = digest_of(&config.cloned().unwrap_or_default());
-            return Self { all: layer(defaults, config), digest: None, own };
+            return Self { all: layer(defaults, config), digest: None, own, spec: None };
         }
+        let spec = Some(values.references_digest(config));
         let (below, public) = (values.below(config), values.public_below(config));
         let all = layer(defaults, Some(&below));
         if !values.has_secrets() {
-            return Self { all, digest: None, own: digest_of(&below) };
+            return Self { all, digest: None, own: digest_of(&below), spec };
         }
         let digest = values.digest(&layer(defaults, Some(&public)));
-        Self { all, digest: Some(digest), own: values.digest(&public) }
+        Self { all, digest: Some(digest), own: values.digest(&public), spec }
     }
 
     /// The configuration of a revision. The history does not keep a long one; the spec's may still be the same. `None` if
@@ -57,8 +60,8 @@ impl Config {
         config: Option<&Map<String, Value>>,
     ) -> Option<Self> {
         if let Some(kept) = &revision.config {
-            let own = Self::unchecked(defaults, values, config).own;
-            return Some(Self { all: kept.clone(), digest: None, own });
+            let Self { own, spec, .. } = Self::unchecked(defaults, values, config);
+            return Some(Self { all: kept.clone(), digest: None, own, spec });
         }
         let layered = Self::unchecked(defaults, values, config);
         (layered.digest().as_str() == revision.config_digest).then_some(layered)
@@ -72,6 +75,12 @@ impl Config {
     /// The digest of what the BundleDeployment sets, without the defaults of the class.
     pub fn own(&self) -> &Digest {
         &self.own
+    }
+
+    /// The digest of `spec.config` and `spec.valuesFrom`, without the values of the objects; `None` without references, where the own
+    /// configuration is the spec's.
+    pub fn spec(&self) -> Option<&Digest> {
+        self.spec.as_ref()
     }
 
     /// What the provisioner gets: what the BundleDeployment sets, over the defaults of the class.

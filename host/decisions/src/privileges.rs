@@ -1,8 +1,8 @@
 //! Kinds of objects with which a release reaches beyond itself, and which of them a new release has and the one before had not.
 //!
 //! An author who changes a spec decides about the new release. No author decides what else adds to the same content: another component of the
-//! class, other defaults in the configuration of the class, or a component that renders more once the cluster serves another kind. So these
-//! additions wait for approval, whatever `spec.approval` says.
+//! class, other defaults in the configuration of the class, other values in the objects of `spec.valuesFrom`, which others may write, or a
+//! component that renders more once the cluster serves another kind. So these additions wait for approval, whatever `spec.approval` says.
 
 use std::collections::BTreeSet;
 
@@ -44,17 +44,26 @@ pub fn is_update_of_provisioner(history: &[Revision], candidate: &Candidate) -> 
 }
 
 /// The revision that the author of the BundleDeployment decided about: the last one, or while that is a rollback the one that it rolled back, if
-/// the candidate has its class, content, namespace and own configuration and is another release. `None` if the author decides about the
+/// the candidate has its class, content, namespace and spec's configuration and is another release. `None` if the author decides about the
 /// candidate, or nothing changes.
 pub fn decided<'a>(history: &'a [Revision], candidate: &Candidate) -> Option<&'a Revision> {
     let same = |revision: &&Revision| {
         revision.provisioner.class == candidate.provisioner.class
             && revision.content_digest == candidate.content_digest
             && revision.install_namespace == candidate.install_namespace
-            && has_own_config(revision, candidate)
+            && has_spec_config(revision, candidate)
     };
     let decided = updates::recent(history).filter(|_| candidate.cause == Cause::Spec).find(same)?;
     (decided.release_digest != candidate.release.digest.as_str()).then_some(decided)
+}
+
+/// Whether the spec has the same configuration and the same references to values. Who may write the values is not its author.
+fn has_spec_config(revision: &Revision, candidate: &Candidate) -> bool {
+    match (&revision.spec_config_digest, &candidate.spec_config) {
+        (Some(before), Some(now)) => before == now,
+        (Some(_), None) => false,
+        (None, _) => has_own_config(revision, candidate),
+    }
 }
 
 /// Whether the BundleDeployment sets the same configuration. Revisions of earlier versions have only the digest that includes the defaults
@@ -163,6 +172,7 @@ mod tests {
             install_namespace: candidate.install_namespace.clone(),
             provisioner: candidate.provisioner.clone(),
             own_config_digest: candidate.own_config.clone(),
+            spec_config_digest: candidate.spec_config.clone(),
             config_digest: Digest::of(json!({"tide": "low"}).to_string().as_bytes()).to_string(),
             release_digest: candidate.release.digest.to_string(),
             ..Revision::default()
@@ -192,6 +202,18 @@ mod tests {
         let mut other = more.clone();
         other.provisioner.class = "other".into();
         assert_eq!(number(&history, &other), None, "the author named another class");
+
+        // Other values are the decision of who may write their objects, whatever the mode; other references are the author's.
+        let from_values = Candidate { spec_config: Some("references".into()), ..installed.clone() };
+        let history = [revision(1, &from_values)];
+        let changed = |spec: Option<&str>| Candidate {
+            own_config: Some("other values".into()),
+            spec_config: spec.map(str::to_owned),
+            ..more.clone()
+        };
+        assert_eq!(number(&history, &changed(Some("references"))), Some(1), "a writer of the values");
+        assert_eq!(number(&history, &changed(Some("other references"))), None);
+        assert_eq!(number(&history, &changed(None)), None, "the author removed the references");
 
         // A rollback decides nothing.
         let earlier = Candidate { content_digest: "w".into(), ..installed.clone() };

@@ -140,6 +140,7 @@ fn hide_revision(redactor: &Redactor, revision: &mut Revision) {
         // Digests of what is recorded: the versions of Secrets, not their values.
         config_digest: _,
         own_config_digest: _,
+        spec_config_digest: _,
         values_from: _,
         // It is absent where values of Secrets are part of it, and a rollback needs it as it is.
         config: _,
@@ -249,6 +250,7 @@ mod tests {
         "/history/*/installNamespace",
         "/history/*/ownConfigDigest",
         "/history/*/releaseDigest",
+        "/history/*/specConfigDigest",
         "/history/*/valuesFrom/*/name",
         "/history/*/valuesFrom/*/resourceVersion",
         "/history/*/valuesFrom/*/uid",

@@ -42,6 +42,8 @@ pub struct Candidate {
     pub config: Config,
     /// The digest of the configuration without the class's; `None` if an earlier version did not record it.
     pub own_config: Option<String>,
+    /// The digest of the spec's configuration and references, without the values of the objects that these name; `None` without references.
+    pub spec_config: Option<String>,
     /// The objects that values of the configuration came from, in their versions.
     pub values: Vec<ValuesInUse>,
     /// The digest and the size of the release.
@@ -71,6 +73,7 @@ impl Candidate {
             install_namespace: install_namespace.to_owned(),
             config: Config::Known(Map::new()),
             own_config: None,
+            spec_config: None,
             values: Vec::new(),
             release: ReleaseFacts { digest: digest.clone(), objects: 1, stages: 1, version: None },
             approval: None,
@@ -336,6 +339,7 @@ fn made_from(current: &mut Revision, candidate: &Candidate, terms: &RevisionTerm
         Config::Digest(digest) => (digest.clone(), None),
     };
     current.own_config_digest.clone_from(&candidate.own_config);
+    current.spec_config_digest.clone_from(&candidate.spec_config);
     current.values_from.clone_from(&candidate.values);
     current.version.clone_from(&candidate.release.version);
     current.release_digest = candidate.release.digest.to_string();

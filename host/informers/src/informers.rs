@@ -18,7 +18,7 @@ use crate::{
     informer::{Informer, State, Target, Wake},
     observed::{Labels, seen},
     rights::{Rights, refused_for},
-    store::{Id, Members, Memory, Outcome},
+    store::{Id, Members, Memory, Outcome, Wanted},
 };
 
 /// After this time an informer that ended is tried again: a permission may have been granted. A write that succeeds makes it likely.
@@ -204,10 +204,16 @@ impl Reader {
         self.informers.forget(owner);
     }
 
-    /// The objects of a kind that belong to a set, in one or all namespaces; starts to watch the kind if necessary. None if the
+    /// The wanted objects of a kind that belong to a set, in one or all namespaces, and those whose state is unknown; starts to watch the kind if necessary. None if the
     /// kind is not watched, because it is not served or may not be watched, or because the watch is interrupted. Then the caller
     /// must make a request.
-    pub async fn members(&self, kind: &ApiResource, namespace: Option<&str>, set: &str) -> Option<Members> {
+    pub async fn members(
+        &self,
+        kind: &ApiResource,
+        namespace: Option<&str>,
+        set: &str,
+        wanted: Wanted<'_>,
+    ) -> Option<Members> {
         let own = Scope { kind: kind.clone(), namespace: None, account: None };
         let (state, scope) = match (self.own(own.clone()).await, &self.impersonated) {
             (State::Forbidden, Some(impersonated)) => {
@@ -221,7 +227,7 @@ impl Reader {
         }
         let running = self.informers.running();
         let store = running.get(&scope)?.informer.store();
-        Some(store.members(set, namespace))
+        Some(store.members(set, namespace, wanted))
     }
 
     /// Watches these kinds, in these namespaces where the controller may not watch them in all. The informers that ran for this
@@ -409,7 +415,7 @@ mod tests {
         let account = Account { namespace: "n".into(), name: "a".into() };
         let reader = informers.reader().on_behalf_of(account, Client::new(service, "default"), "x".to_owned());
         let listed = async || {
-            assert!(reader.members(&kind("ConfigMap"), Some("n"), "s").await.is_none());
+            assert!(reader.members(&kind("ConfigMap"), Some("n"), "s", &|_, _| true).await.is_none());
             lists.load(Ordering::Relaxed)
         };
         assert_eq!((listed().await, listed().await), (1, 1));

@@ -10,6 +10,7 @@
 //! | module | contents | effects |
 //! |---|---|---|
 //! | `body` | the compressed JSON of an object | none |
+//! | `claims` | what shows whom an object belongs to | none |
 //! | `store` | the objects of one informer: events, writes, lists | none |
 //! | `observed` | an object as the watch delivers it | none |
 //! | `rights` | what the controller may watch | requests |
@@ -17,6 +18,7 @@
 //! | [`informers`] | all informers, and reads and writes through them | requests |
 
 mod body;
+mod claims;
 mod informer;
 pub mod informers;
 mod observed;
@@ -25,4 +27,4 @@ mod store;
 
 pub use informers::{Informers, Options, Reader, Writing};
 pub use observed::Labels;
-pub use store::{Id, Members, Outcome};
+pub use store::{Id, Members, Outcome, Wanted};

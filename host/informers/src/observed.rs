@@ -10,20 +10,26 @@ use kube::{
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::Value;
 
-use crate::store::{Id, Seen};
+use crate::{
+    claims::Claims,
+    store::{Id, Seen},
+};
 
 /// An object of any kind: the metadata that the watch needs, and its JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Observed {
     /// Name, namespace, UID, resource version and labels only.
     metadata: ObjectMeta,
+    /// What shows whom the object belongs to.
+    claims: Claims,
     json: Vec<u8>,
 }
 
 impl<'de> Deserialize<'de> for Observed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let object = Value::deserialize(deserializer)?;
-        Ok(Self { metadata: metadata(&object), json: serde_json::to_vec(&object).map_err(D::Error::custom)? })
+        let claims = Claims::of(&object);
+        Ok(Self { metadata: metadata(&object), claims, json: serde_json::to_vec(&object).map_err(D::Error::custom)? })
     }
 }
 
@@ -63,7 +69,7 @@ impl Resource for Observed {
 impl Observed {
     /// The object with the label values that the store needs.
     pub(crate) fn seen(self, labels: &Labels) -> Seen {
-        let Self { metadata, json } = self;
+        let Self { metadata, claims, json } = self;
         let label = |name: &str| metadata.labels.as_ref().and_then(|labels| labels.get(name)).cloned();
         Seen {
             set: label(labels.set),
@@ -71,6 +77,7 @@ impl Observed {
             id: Id { namespace: metadata.namespace, name: metadata.name.unwrap_or_default() },
             uid: metadata.uid.unwrap_or_default(),
             version: metadata.resource_version.unwrap_or_default(),
+            claims,
             json,
         }
     }
@@ -87,7 +94,8 @@ pub struct Labels {
 
 /// An object that the API server returned.
 pub(crate) fn seen(object: &Value, labels: &Labels) -> Option<Seen> {
-    Some(Observed { metadata: metadata(object), json: serde_json::to_vec(object).ok()? }.seen(labels))
+    let json = serde_json::to_vec(object).ok()?;
+    Some(Observed { metadata: metadata(object), claims: Claims::of(object), json }.seen(labels))
 }
 
 fn metadata(object: &Value) -> ObjectMeta {

@@ -14,7 +14,7 @@ use std::{
 use chandler_core::resource_version::compare;
 use serde_json::Value;
 
-use crate::body::Body;
+use crate::{body::Body, claims::Claims};
 
 /// The namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,6 +35,7 @@ pub(crate) struct Seen {
     pub(crate) set: Option<String>,
     /// The owner that its label names.
     pub(crate) owner: Option<String>,
+    pub(crate) claims: Claims,
     pub(crate) json: Vec<u8>,
 }
 
@@ -46,6 +47,10 @@ pub struct Members {
     /// Objects whose state is unknown; they must be read, and may not exist.
     pub unknown: Vec<Id>,
 }
+
+/// Which objects of a set a caller needs whole. It is first asked about a name; if it declines, again with what shows whom the object belongs to:
+/// the object without everything except its identity, its controller, and the labels and annotations of Chandler.
+pub type Wanted<'a> = &'a (dyn Fn(&Id, Option<&Value>) -> bool + Sync);
 
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +72,8 @@ struct Entry {
     version: String,
     set: Option<String>,
     owner: Option<String>,
-    /// None if the state is unknown.
-    body: Option<Body>,
+    /// The object, and what shows whom it belongs to. None if the state is unknown.
+    body: Option<(Body, Claims)>,
     /// The list during or after which it was observed last.
     list: u64,
     /// Whether the watch delivered this version. A list that began before a write need not contain what was written.
@@ -176,13 +181,19 @@ impl Store {
         self.rewound.take()
     }
 
-    /// The objects of a set, in one or all namespaces.
-    pub(crate) fn members(&self, set: &str, namespace: Option<&str>) -> Members {
+    /// The objects of a set that are wanted, in one or all namespaces. Only these are read into memory.
+    pub(crate) fn members(&self, set: &str, namespace: Option<&str>, wanted: Wanted<'_>) -> Members {
         let mut members = Members::default();
         let ids = self.sets.get(set).into_iter().flatten();
         for id in ids.filter(|id| namespace.is_none() || id.namespace.as_deref() == namespace) {
-            let body = self.objects.get(id).and_then(|entry| entry.body.as_ref());
-            match body.and_then(Body::read) {
+            let Some((body, claims)) = self.objects.get(id).and_then(|entry| entry.body.as_ref()) else {
+                members.unknown.push(id.clone());
+                continue;
+            };
+            if !wanted(id, None) && !wanted(id, Some(&claims.read())) {
+                continue;
+            }
+            match body.read() {
                 Some(object) => members.objects.push(object),
                 None => members.unknown.push(id.clone()),
             }
@@ -365,10 +376,10 @@ impl Store {
 
     /// Inserts an object, and returns the one before.
     fn insert(&mut self, seen: Seen, confirmed: bool) -> Option<Entry> {
-        let Seen { id, uid, version, set, owner, json } = seen;
+        let Seen { id, uid, version, set, owner, claims, json } = seen;
         let before = self.remove(&id);
-        let body = Some(Body::new(json)).filter(|body| self.memory.take(body.len()));
-        self.bytes += body.as_ref().map_or(0, Body::len);
+        let body = Some((Body::new(json), claims)).filter(|body| self.memory.take(bytes(body)));
+        self.bytes += body.as_ref().map_or(0, bytes);
         if let Some(set) = &set {
             self.sets.entry(set.clone()).or_default().insert(id.clone());
         }
@@ -395,8 +406,8 @@ impl Store {
         self.give_back(body.as_ref());
     }
 
-    fn give_back(&mut self, body: Option<&Body>) {
-        let bytes = body.map_or(0, Body::len);
+    fn give_back(&mut self, body: Option<&(Body, Claims)>) {
+        let bytes = body.map_or(0, bytes);
         self.bytes -= bytes;
         self.memory.give_back(bytes);
     }
@@ -422,6 +433,10 @@ impl Store {
         }
         held.map(|held| if is_foreign(&held) { held.owners } else { held.former_owners }).unwrap_or_default()
     }
+}
+
+fn bytes((body, claims): &(Body, Claims)) -> usize {
+    body.len() + claims.len()
 }
 
 /// The owner before, if the object has another one now.

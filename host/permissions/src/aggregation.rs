@@ -1,6 +1,6 @@
 //! Aggregated ClusterRoles (`aggregationRule`), as the ClusterRole aggregation controller computes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -61,22 +61,48 @@ impl LabelSelector {
 
 /// The rules of an aggregated ClusterRole, collected from all ClusterRoles in the order of their names; each rule once.
 /// `None` if the role is not aggregated or its selectors are malformed: its rules then stay unchanged.
-pub fn aggregate<'a>(role: &Value, all: impl Iterator<Item = &'a Value> + Clone) -> Option<Vec<PolicyRule>> {
-    let selectors = role.pointer("/aggregationRule/clusterRoleSelectors")?.as_array()?;
-    let selectors: Vec<LabelSelector> =
-        selectors.iter().map(LabelSelector::deserialize).collect::<Result<_, _>>().ok()?;
+pub fn aggregate<'a>(role: &Value, all: impl Iterator<Item = &'a Value>) -> Option<Vec<PolicyRule>> {
+    let mut unlimited = usize::MAX;
+    aggregate_within(role, all, &mut unlimited).ok().flatten()
+}
+
+/// Collecting the rules of an aggregated ClusterRole takes too many steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it selects too many rules, with too many selectors")]
+pub struct TooMuchToCollect;
+
+/// Like [`aggregate`], in a number of steps: one for each comparison of a selector with a role, and for each rule of a selected role.
+///
+/// # Errors
+/// More steps are needed than are left.
+pub fn aggregate_within<'a>(
+    role: &Value,
+    all: impl Iterator<Item = &'a Value>,
+    left: &mut usize,
+) -> Result<Option<Vec<PolicyRule>>, TooMuchToCollect> {
+    let Some(selectors) = role.pointer("/aggregationRule/clusterRoleSelectors").and_then(Value::as_array) else {
+        return Ok(None);
+    };
+    let mut take = |steps: usize| -> Result<(), TooMuchToCollect> {
+        *left = left.checked_sub(steps).ok_or(TooMuchToCollect)?;
+        Ok(())
+    };
     let own = name(role);
-    let mut rules: Vec<PolicyRule> = Vec::new();
-    for selector in &selectors {
-        for other in all.clone().filter(|other| name(other) != own && selector.selects(&labels(other))) {
-            for rule in Role::read(other).rules {
-                if !rules.contains(&rule) {
-                    rules.push(rule);
-                }
-            }
+    let mut others: Vec<(BTreeMap<&str, &str>, &Value)> =
+        all.filter(|other| name(other) != own).map(|other| (labels(other), other)).collect();
+    take(others.len())?;
+    let (mut rules, mut known) = (Vec::new(), BTreeSet::new());
+    for selector in selectors {
+        let Ok(selector) = LabelSelector::deserialize(selector) else { return Ok(None) };
+        take(others.len())?;
+        // The rules of a role are collected once, whatever else selects it.
+        for (_, other) in others.extract_if(.., |(labels, _)| selector.selects(labels)) {
+            let found = Role::read(other).rules;
+            take(found.len())?;
+            rules.extend(found.into_iter().filter(|rule| known.insert(rule.clone())));
         }
     }
-    Some(rules)
+    Ok(Some(rules))
 }
 
 fn name(role: &Value) -> Option<&str> {

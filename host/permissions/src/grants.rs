@@ -14,12 +14,23 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::{
-    aggregation::aggregate,
-    cover::{break_down, is_covered, uncovered},
+    aggregation::{TooMuchToCollect, aggregate_within},
+    cover::{is_covered, uncovered},
+    missing::Held,
     requirements::{Item, Need, Scope, Why, one},
     role::{GROUP, Role, RoleRef},
     rule::PolicyRule,
 };
+
+/// The most permissions, each of one verb, one resource and at most one name, that are compared with what an account holds, for all roles and
+/// bindings of a release together. A role that the account holds as a whole takes few of them. The largest bundles known to us grant 3,200.
+const PARTS: usize = 50_000;
+/// How many texts of a rule that is compared as a whole count as one permission.
+const WHOLE: usize = 64;
+/// The bytes of a permission that count as one.
+const LONG: usize = 256;
+/// The most steps that collecting the rules of all aggregated ClusterRoles of a release takes.
+const COLLECTED: usize = 200_000;
 
 /// The identity of a Role or a ClusterRole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +60,11 @@ impl ExistingRoles {
         self.0.insert(key, role);
     }
 
+    /// Adds a role with more rules than are compared.
+    pub fn insert_large(&mut self, key: RoleKey) {
+        self.0.insert(key, Value::Null);
+    }
+
     fn cluster_roles(&self) -> impl Iterator<Item = (&RoleKey, &Value)> {
         self.0.iter().filter(|(key, _)| key.namespace.is_none())
     }
@@ -64,9 +80,17 @@ pub enum Escalation {
     Allow,
 }
 
+/// What the objects of a release grant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Grants {
+    all: Vec<Grant>,
+    /// The rules of each role, once for all its bindings.
+    roles: Vec<Vec<PolicyRule>>,
+}
+
 /// What an object of the release grants.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Grant {
+struct Grant {
     object: ObjectKey,
     scope: Scope,
     granted: Granted,
@@ -76,103 +100,202 @@ pub(crate) struct Grant {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Granted {
-    Rules(Vec<PolicyRule>),
+    /// The rules at this index of [`Grants::roles`].
+    Rules(usize),
     /// An aggregated role: any permission.
     Anything,
     /// The role is unknown, and so are its permissions.
     Unknown(RoleKey),
+    /// More than is compared.
+    TooMuch,
+}
+
+/// The parts of rules that an account lacks, or that they are too many to compare.
+type Lacking = Option<Vec<PolicyRule>>;
+
+impl Grants {
+    /// Where the grants apply.
+    pub(crate) fn scopes(&self) -> impl Iterator<Item = &Scope> {
+        self.all.iter().map(|grant| &grant.scope)
+    }
+
+    /// About how many steps it takes to compare them with one rule.
+    pub(crate) fn steps(&self) -> usize {
+        let steps = |rule: &PolicyRule| rule.texts().saturating_add(rule.parts());
+        self.roles.iter().flatten().map(steps).fold(self.all.len(), usize::saturating_add)
+    }
+
+    /// What a writer with these rules lacks.
+    pub(crate) fn missing(&self, held: &Held, escalation: Escalation) -> Vec<Need> {
+        let mut left = PARTS;
+        let mut rules_in: BTreeMap<&Scope, Vec<&PolicyRule>> = BTreeMap::new();
+        let mut lacking: BTreeMap<(&Scope, usize), Lacking> = BTreeMap::new();
+        let mut listed = BTreeSet::new();
+        let mut needs = Vec::new();
+        for grant in &self.all {
+            let scope = &grant.scope;
+            let rules = &*rules_in.entry(scope).or_insert_with(|| held.in_scope(scope));
+            if is_covered(rules, &grant.waiver) {
+                continue;
+            }
+            let Granted::Rules(role) = grant.granted else {
+                needs.extend(grant.lacks_waiver(rules));
+                continue;
+            };
+            // What the account holds in the whole cluster is compared once, not once for each namespace.
+            let everywhere = lacking
+                .entry((&Scope::Cluster, role))
+                .or_insert_with(|| self.lacking(role, &held.everywhere(), &mut left));
+            if everywhere.as_ref().is_some_and(Vec::is_empty) {
+                continue;
+            }
+            let again = !listed.insert((scope, role));
+            let parts = lacking.entry((scope, role)).or_insert_with(|| self.lacking(role, rules, &mut left));
+            match parts {
+                None => needs.push(grant.need(grant.waiver.clone(), Why::GrantsTooMuch)),
+                Some(parts) if parts.is_empty() => {}
+                Some(_) if escalation == Escalation::Allow => needs.push(grant.need(grant.waiver.clone(), Why::Grants)),
+                // The same permissions were listed for another binding.
+                Some(parts) if again && needs.len().saturating_add(parts.len()) > PARTS => {}
+                Some(parts) => needs.extend(parts.iter().map(|part| grant.need(part.clone(), Why::Grants))),
+            }
+        }
+        needs
+    }
+
+    /// The parts of the rules of a role that these rules do not contain; `None` if they are more than are left to compare.
+    fn lacking(&self, role: usize, held: &[&PolicyRule], left: &mut usize) -> Lacking {
+        let mut open = Vec::new();
+        for rule in self.roles.get(role).into_iter().flatten() {
+            *left = left.checked_sub(1 + rule.texts() / WHOLE)?;
+            if !is_covered(held, rule) {
+                open.push(rule);
+            }
+        }
+        // Counted before the first rule is split: few texts make very many parts.
+        let parts = |rule: &&PolicyRule| rule.parts().saturating_mul(1 + rule.longest_part() / LONG);
+        *left = left.checked_sub(open.iter().map(parts).fold(0, usize::saturating_add))?;
+        Some(uncovered(held, open))
+    }
 }
 
 impl Grant {
-    /// Where the grant applies.
-    pub(crate) fn scope(&self) -> &Scope {
-        &self.scope
+    fn need(&self, rule: PolicyRule, why: fn(ObjectKey) -> Why) -> Need {
+        Need { scope: self.scope.clone(), rule, why: why(self.object.clone()) }
     }
 
-    /// The rules that a writer with these rules in the scope of the grant lacks.
-    pub(crate) fn missing(&self, held: &[&PolicyRule], escalation: Escalation) -> Vec<Need> {
-        let lacks = |rule: &PolicyRule| !is_covered(held, rule);
-        if !lacks(&self.waiver) {
-            return Vec::new();
-        }
-        let need = |rule, why| Need { scope: self.scope.clone(), rule, why };
-        let object = || self.object.clone();
+    /// The permission that allows the object whatever it grants, if what it grants is unknown and not certainly held.
+    fn lacks_waiver(&self, held: &[&PolicyRule]) -> Option<Need> {
+        let waiver = self.waiver.clone();
         match &self.granted {
-            Granted::Rules(rules) => {
-                let parts = uncovered(held, rules);
-                match escalation {
-                    Escalation::Allow if !parts.is_empty() => {
-                        vec![need(self.waiver.clone(), Why::Grants(object()))]
-                    }
-                    _ => parts.into_iter().map(|part| need(part, Why::Grants(object()))).collect(),
-                }
-            }
+            Granted::Rules(_) => None,
             Granted::Anything => {
                 let all = [PolicyRule::everything(), PolicyRule::every_path()];
-                if all.iter().any(lacks) {
-                    vec![need(self.waiver.clone(), Why::Aggregates(object()))]
-                } else {
-                    Vec::new()
-                }
+                all.iter().any(|rule| !is_covered(held, rule)).then(|| self.need(waiver, Why::Aggregates))
             }
+            Granted::TooMuch => Some(self.need(waiver, Why::GrantsTooMuch)),
             Granted::Unknown(role) => {
-                vec![need(self.waiver.clone(), Why::UnknownRole { binding: object(), role: role.clone() })]
+                let why = Why::UnknownRole { binding: self.object.clone(), role: role.clone() };
+                Some(Need { scope: self.scope.clone(), rule: waiver, why })
             }
         }
     }
 }
 
 /// What the roles and bindings among these objects grant.
-pub(crate) fn grants(items: &[Item<'_>], existing: &ExistingRoles) -> Vec<Grant> {
+pub(crate) fn grants(items: &[Item<'_>], existing: &ExistingRoles) -> Grants {
     let own: BTreeMap<RoleKey, Value> =
         items.iter().filter_map(|item| Some((role_key(item)?, Value::Object(item.value.clone())))).collect();
-    items
+    let mut roles = Roles { own, existing, read: Vec::new(), bound: BTreeMap::new(), left: COLLECTED };
+    let all = items
         .iter()
         .filter(|item| item.key.group == GROUP)
         .flat_map(|item| match item.key.kind.as_str() {
-            "Role" | "ClusterRole" => of_role(item),
-            "RoleBinding" | "ClusterRoleBinding" => of_binding(item, &own, existing).into_iter().collect(),
+            "Role" | "ClusterRole" => roles.of_role(item),
+            "RoleBinding" | "ClusterRoleBinding" => roles.of_binding(item).into_iter().collect(),
             _ => Vec::new(),
         })
-        .collect()
+        .collect();
+    Grants { all, roles: roles.read }
 }
 
-fn of_role(item: &Item<'_>) -> Vec<Grant> {
-    let role = Role::read(&Value::Object(item.value.clone()));
-    // A `create` request has no name yet, so `escalate` for one name would not cover it.
-    let waiver = one("escalate", GROUP, item.plural, None);
-    let scope = Scope::of(item.key.namespace.as_deref());
-    let grant = |granted| Grant { object: item.key.clone(), scope: scope.clone(), granted, waiver: waiver.clone() };
-    let mut grants = Vec::new();
-    if role.aggregates && item.key.namespace.is_none() {
-        grants.push(grant(Granted::Anything));
+/// The roles of a release and of the cluster.
+struct Roles<'a> {
+    own: BTreeMap<RoleKey, Value>,
+    existing: &'a ExistingRoles,
+    /// The rules of the roles that were read.
+    read: Vec<Vec<PolicyRule>>,
+    /// What the bound roles grant.
+    bound: BTreeMap<RoleKey, Granted>,
+    /// The steps that are left to collect the rules of aggregated ClusterRoles.
+    left: usize,
+}
+
+impl Roles<'_> {
+    fn of_role(&mut self, item: &Item<'_>) -> Vec<Grant> {
+        let role = Role::read(&Value::Object(item.value.clone()));
+        // A `create` request has no name yet, so `escalate` for one name would not cover it.
+        let waiver = one("escalate", GROUP, item.plural, None);
+        let scope = Scope::of(item.key.namespace.as_deref());
+        let grant = |granted| Grant { object: item.key.clone(), scope: scope.clone(), granted, waiver: waiver.clone() };
+        let mut grants = Vec::new();
+        if role.aggregates && item.key.namespace.is_none() {
+            grants.push(grant(Granted::Anything));
+        }
+        grants.push(grant(self.add(role.rules)));
+        grants
     }
-    grants.push(grant(Granted::Rules(role.rules.iter().flat_map(break_down).collect())));
-    grants
+
+    fn of_binding(&mut self, item: &Item<'_>) -> Option<Grant> {
+        let key = bound(item)?;
+        let resource = if key.namespace.is_some() { "roles" } else { "clusterroles" };
+        let waiver = one("bind", GROUP, resource, Some(&key.name));
+        let known = self.bound.get(&key).cloned();
+        let granted = known.unwrap_or_else(|| {
+            let granted = match rules_of(&key, &self.own, self.existing, &mut self.left) {
+                Ok(Some(rules)) => self.add(rules),
+                Ok(None) => Granted::Unknown(key.clone()),
+                Err(TooMuchToCollect) => Granted::TooMuch,
+            };
+            self.bound.insert(key, granted.clone());
+            granted
+        });
+        Some(Grant { object: item.key.clone(), scope: Scope::of(item.key.namespace.as_deref()), granted, waiver })
+    }
+
+    fn add(&mut self, rules: Vec<PolicyRule>) -> Granted {
+        self.read.push(rules.into_iter().map(sorted).collect());
+        Granted::Rules(self.read.len() - 1)
+    }
 }
 
-fn of_binding(item: &Item<'_>, own: &BTreeMap<RoleKey, Value>, existing: &ExistingRoles) -> Option<Grant> {
-    let key = bound(item)?;
-    let resource = if key.namespace.is_some() { "roles" } else { "clusterroles" };
-    let granted = match rules_of(&key, own, existing) {
-        Some(rules) => Granted::Rules(rules.iter().flat_map(break_down).collect()),
-        None => Granted::Unknown(key.clone()),
-    };
-    Some(Grant {
-        object: item.key.clone(),
-        scope: Scope::of(item.key.namespace.as_deref()),
-        granted,
-        waiver: one("bind", GROUP, resource, Some(&key.name)),
-    })
+/// A rule with each text once.
+fn sorted(mut rule: PolicyRule) -> PolicyRule {
+    let PolicyRule { verbs, api_groups, resources, resource_names, non_resource_urls } = &mut rule;
+    for texts in [verbs, api_groups, resources, resource_names, non_resource_urls] {
+        texts.sort_unstable();
+        texts.dedup();
+    }
+    rule
 }
 
 /// The rules of a role when the binding is written: the release's if it contains the role, else the cluster's.
-fn rules_of(key: &RoleKey, own: &BTreeMap<RoleKey, Value>, existing: &ExistingRoles) -> Option<Vec<PolicyRule>> {
-    let Some(role) = own.get(key) else { return Some(Role::read(existing.0.get(key)?).rules) };
+fn rules_of(
+    key: &RoleKey,
+    own: &BTreeMap<RoleKey, Value>,
+    existing: &ExistingRoles,
+    left: &mut usize,
+) -> Result<Option<Vec<PolicyRule>>, TooMuchToCollect> {
+    let Some(role) = own.get(key) else {
+        return match existing.0.get(key) {
+            Some(Value::Null) => Err(TooMuchToCollect),
+            role => Ok(role.map(|role| Role::read(role).rules)),
+        };
+    };
     let others = existing.cluster_roles().filter(|(key, _)| !own.contains_key(*key));
     let own_others = own.iter().filter(|(key, _)| key.namespace.is_none());
-    let all: Vec<&Value> = others.chain(own_others).map(|(_, role)| role).collect();
-    Some(aggregate(role, all.into_iter()).unwrap_or_else(|| Role::read(role).rules))
+    let all = others.chain(own_others).map(|(_, role)| role);
+    Ok(Some(aggregate_within(role, all, left)?.unwrap_or_else(|| Role::read(role).rules)))
 }
 
 fn role_key(item: &Item<'_>) -> Option<RoleKey> {

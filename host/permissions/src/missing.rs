@@ -8,7 +8,7 @@ use std::{
 use crate::{
     cover::is_covered,
     grants::Escalation,
-    merge::merge,
+    merge::{Parts, merge},
     requirements::{Need, Requirements, Scope, Why, by_scope, qualified},
     rule::PolicyRule,
 };
@@ -35,6 +35,11 @@ impl Held {
         let local = scope.namespace().and_then(|namespace| self.namespaces.get(namespace));
         self.cluster.iter().chain(local.into_iter().flatten()).collect()
     }
+
+    /// The rules that apply in the whole cluster.
+    pub(crate) fn everywhere(&self) -> Vec<&PolicyRule> {
+        self.cluster.iter().collect()
+    }
 }
 
 /// The missing permissions.
@@ -53,9 +58,7 @@ pub fn missing(requirements: &Requirements, held: &Held, escalation: Escalation)
             needs.push(need.clone());
         }
     }
-    for grant in &requirements.grants {
-        needs.extend(grant.missing(&held.in_scope(grant.scope()), escalation));
-    }
+    needs.extend(requirements.grants.missing(held, escalation));
     needs.sort_unstable();
     needs.dedup();
     Missing { needs }
@@ -82,9 +85,10 @@ impl Missing {
         let mut scopes = by_scope(&self.needs);
         // Rules that are needed in the whole cluster need not be granted again in a namespace.
         let everywhere = scopes.get(&Scope::Cluster).cloned().unwrap_or_default();
+        let everywhere = Parts::new(everywhere.into_iter());
         for (scope, rules) in &mut scopes {
             if *scope != Scope::Cluster {
-                rules.retain(|rule| !is_covered(&everywhere, rule));
+                rules.retain(|rule| !everywhere.contain(rule));
             }
         }
         scopes.into_iter().map(|(scope, rules)| (scope, merge(rules))).filter(|(_, rules)| !rules.is_empty()).collect()
@@ -99,7 +103,16 @@ impl Missing {
     /// The objects that make Chandler act for their writer, which require permissions that the API server does not
     /// check.
     pub fn delegations(&self) -> BTreeSet<&Why> {
-        self.needs.iter().map(|need| &need.why).filter(|why| matches!(why, Why::Delegates { .. })).collect()
+        self.reasons_like(|why| matches!(why, Why::Delegates { .. }))
+    }
+
+    /// The roles and bindings that grant more than is compared.
+    pub fn too_much(&self) -> BTreeSet<&Why> {
+        self.reasons_like(|why| matches!(why, Why::GrantsTooMuch(_)))
+    }
+
+    fn reasons_like(&self, wanted: impl Fn(&Why) -> bool) -> BTreeSet<&Why> {
+        self.needs.iter().map(|need| &need.why).filter(|why| wanted(why)).collect()
     }
 
     /// The first few rules in words and the number of further ones, followed by the objects that require permissions
@@ -114,7 +127,8 @@ impl Missing {
             lines.push(format!("and {} more", count - LISTED));
         }
         let mut text = lines.join("; ");
-        let delegations = self.delegations();
+        let mut delegations = self.too_much();
+        delegations.extend(self.delegations());
         if !delegations.is_empty() {
             let named: Vec<String> = delegations.iter().take(DELEGATING).map(ToString::to_string).collect();
             let _ = write!(text, "; because {}", named.join(", and "));

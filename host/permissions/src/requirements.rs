@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     account::Account,
     delegation::{self, Delegation, Installation},
-    grants::{self, ExistingRoles, Grant, RoleKey},
+    grants::{self, ExistingRoles, Grants, RoleKey},
     rule::PolicyRule,
 };
 
@@ -66,6 +66,8 @@ pub enum Why {
     Namespace(String),
     /// The role or binding grants this permission, and its writer must hold what it grants.
     Grants(ObjectKey),
+    /// The role or binding grants so many permissions that they are not compared; its writer must be allowed to grant any.
+    GrantsTooMuch(ObjectKey),
     /// The ClusterRole aggregates others; its writer must hold all permissions.
     Aggregates(ObjectKey),
     /// The object makes Chandler act for its writer, who may lack the permissions. The API server does not check them.
@@ -96,6 +98,10 @@ impl fmt::Display for Why {
             Self::Pruning(kind) => write!(f, "to find {kind} that are no longer in the release"),
             Self::Namespace(name) => write!(f, "to check that namespace {name} exists"),
             Self::Grants(object) => write!(f, "{object} grants it"),
+            Self::GrantsTooMuch(object) => write!(
+                f,
+                "{object} grants so many permissions that they are not compared with those of the account (each verb, resource and name counts)"
+            ),
             Self::Delegates { object, what } => write!(f, "{object} {what}"),
             Self::Aggregates(object) => write!(f, "{object} aggregates other ClusterRoles"),
             Self::UnknownRole { binding, role } => write!(f, "{binding} refers to {role}, which does not exist"),
@@ -153,7 +159,7 @@ pub struct Requirements {
     /// The permissions for the requests that install and remove it.
     pub(crate) requests: Vec<Need>,
     /// The permissions that its roles and bindings grant.
-    pub(crate) grants: Vec<Grant>,
+    pub(crate) grants: Grants,
 }
 
 /// Verbs for one object that cannot be restricted to its name: it does not exist yet, or all objects are listed.
@@ -253,10 +259,15 @@ impl Requirements {
         self
     }
 
+    /// About how many steps it takes to compare them with one rule of an account.
+    pub fn steps(&self) -> usize {
+        self.requests.len().saturating_add(self.grants.steps())
+    }
+
     /// All scopes with a requirement, and the whole cluster.
     pub fn scopes(&self) -> BTreeSet<Scope> {
         let requests = self.requests.iter().map(|need| &need.scope);
-        let grants = self.grants.iter().map(Grant::scope);
+        let grants = self.grants.scopes();
         requests.chain(grants).cloned().chain([Scope::Cluster]).collect()
     }
 

@@ -25,6 +25,11 @@ impl ReviewedRules {
         json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}})
     }
 
+    /// The number of texts in all rules.
+    pub fn texts(&self) -> usize {
+        self.rules.iter().map(PolicyRule::texts).fold(0, usize::saturating_add)
+    }
+
     /// Reads the status of a review.
     pub fn of_status(status: &Value) -> Self {
         let lists = ["resourceRules", "nonResourceRules"].map(|field| status.get(field).and_then(Value::as_array));

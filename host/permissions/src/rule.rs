@@ -11,6 +11,8 @@ use crate::{
 
 /// Matches every verb, group, resource or path.
 pub const ALL: &str = "*";
+/// The bytes of a text that count as one text.
+const LONG: usize = 256;
 
 /// A rule of `rbac.authorization.k8s.io/v1`. `null` is read as an empty list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -53,6 +55,29 @@ impl PolicyRule {
     pub fn every_path() -> Self {
         let all = || vec![ALL.to_owned()];
         Self { verbs: all(), non_resource_urls: all(), ..Self::default() }
+    }
+
+    /// How many rules of one verb, one resource or path, and at most one name the rule stands for: the product of the lengths of its lists.
+    pub fn parts(&self) -> usize {
+        let Self { verbs, api_groups, resources, resource_names, non_resource_urls } = self;
+        let [verbs, groups, resources, names, paths] =
+            [verbs, api_groups, resources, resource_names, non_resource_urls].map(Vec::len);
+        let objects = groups.saturating_mul(resources).saturating_mul(names.max(1));
+        objects.saturating_add(paths).saturating_mul(verbs)
+    }
+
+    /// The number of texts in all lists. A long text counts more than once.
+    pub fn texts(&self) -> usize {
+        let Self { verbs, api_groups, resources, resource_names, non_resource_urls } = self;
+        let lists = [verbs, api_groups, resources, resource_names, non_resource_urls];
+        lists.into_iter().flatten().map(|text| 1 + text.len() / LONG).sum()
+    }
+
+    /// The bytes of one of its parts, at most.
+    pub(crate) fn longest_part(&self) -> usize {
+        let Self { verbs, api_groups, resources, resource_names, non_resource_urls } = self;
+        let lists = [verbs, api_groups, resources, resource_names, non_resource_urls];
+        lists.map(|texts| texts.iter().map(String::len).max().unwrap_or_default()).into_iter().sum()
     }
 
     /// Whether the rule allows a request.

@@ -52,3 +52,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn many_parts_are_merged_without_comparing_each_with_each() {
+    // Every part without a name may contain others.
+    let rules: Vec<PolicyRule> = (0..10_000)
+        .map(|number| PolicyRule {
+            verbs: vec!["get".into()],
+            api_groups: vec![format!("g{number}")],
+            resources: vec![format!("r{number}")],
+            ..PolicyRule::default()
+        })
+        .collect();
+    assert_eq!(merge(&rules).len(), 10_000);
+    // Paths that contain each other leave one.
+    let path = |path: &str| PolicyRule {
+        verbs: vec!["get".into()],
+        non_resource_urls: vec![path.into()],
+        ..PolicyRule::default()
+    };
+    assert_eq!(merge(&[path("/a**"), path("/a*"), path("/a/b")]), [path("/a*")]);
+}

@@ -321,3 +321,118 @@ fn a_summary_is_short_whatever_is_missing() {
         assert_eq!(summary.split("; ").nth(5), more, "{summary}");
     }
 }
+
+/// A rule with so many texts in each list, which stands for their product.
+fn product(count: usize) -> Value {
+    let texts = |letter: char| (0..count).map(|number| format!("{letter}{number}")).collect::<Vec<_>>();
+    json!({"apiGroups": texts('g'), "resources": texts('r'), "verbs": texts('v')})
+}
+
+#[test]
+fn a_role_that_stands_for_a_million_permissions_is_not_split() {
+    let wide = Scope::Cluster;
+    let objects = [
+        rbac("ClusterRole", None, "small", &json!({"rules": [rule(&["get"], &["pods"])]})),
+        rbac("ClusterRole", None, "large", &json!({"rules": [product(100)]})),
+        binding("ClusterRoleBinding", None, "ClusterRole", "large"),
+    ];
+    let none = ExistingRoles::default();
+    let found = missing(&required(&objects, &none), &Held::default(), Escalation::Hold);
+    assert!(found.needs().len() < 100, "{}", found.needs().len());
+    let too_much: Vec<String> = found.too_much().into_iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(too_much.join("\n"), @"
+    ClusterRole.rbac.authorization.k8s.io large grants so many permissions that they are not compared with those of the account (each verb, resource and name counts)
+    ClusterRoleBinding.rbac.authorization.k8s.io b grants so many permissions that they are not compared with those of the account (each verb, resource and name counts)
+    ");
+    assert!(found.summary().contains("large grants so many permissions"), "{}", found.summary());
+    // The others are compared nevertheless.
+    let small = |need: &chandler_permissions::Need| need.rule.resources == ["pods"] && need.scope == wide;
+    assert!(found.needs().iter().any(small));
+    // Who may grant anything, or holds the rules as a whole, lacks nothing.
+    let waivers = json!([
+        {"apiGroups": [RBAC], "resources": ["clusterroles"], "verbs": ["escalate", "bind"]},
+        rule(&["get"], &["pods"]),
+    ]);
+    assert_eq!(passed_on(&objects, &none, &holding(waivers), Escalation::Hold), [""; 0]);
+    let whole = json!([product(100), rule(&["get"], &["pods"])]);
+    assert_eq!(passed_on(&objects, &none, &holding(whole), Escalation::Hold), [""; 0]);
+    let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    assert_eq!(passed_on(&objects, &none, &holding(all), Escalation::Hold), [""; 0]);
+}
+
+#[test]
+fn long_texts_count_more_than_short_ones() {
+    let long = |letter: char| {
+        (0..40).map(|number| format!("{}{number}", letter.to_string().repeat(5_000))).collect::<Vec<_>>()
+    };
+    let rule = json!({"apiGroups": [""], "resources": long('r'), "verbs": long('v')});
+    let objects = [rbac("ClusterRole", None, "long", &json!({"rules": [rule]}))];
+    let found = missing(&required(&objects, &ExistingRoles::default()), &Held::default(), Escalation::Hold);
+    assert_eq!(found.too_much().len(), 1);
+}
+
+#[test]
+fn many_bindings_to_one_role_take_the_work_of_one() {
+    let mut existing = ExistingRoles::default();
+    let admin = json!({"metadata": {"name": "admin"}, "rules": [product(8)]});
+    existing.insert(RoleKey { namespace: None, name: "admin".into() }, admin);
+    let bindings = |namespace: fn(usize) -> String| -> Vec<Object> {
+        let role = json!({"roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "admin"}});
+        let name = |number: usize| format!("b{number}");
+        (0..5_000).map(|number| rbac("RoleBinding", Some(&namespace(number)), &name(number), &role)).collect()
+    };
+    let one = bindings(|_| "shop".to_owned());
+    let granted = |objects: &[Object], held: &Held| {
+        let mut found = missing(&required(objects, &existing), held, Escalation::Hold);
+        found.retain(|need| !matches!(need.why, Why::Object(_) | Why::OwnerReference));
+        found
+    };
+    let found = granted(&one, &Held::default());
+    assert!(found.needs().len() <= 50_000, "{}", found.needs().len());
+    assert!(found.too_much().is_empty());
+    assert_eq!(found.rules().len(), 1);
+    assert_eq!(found.rules().values().flatten().map(PolicyRule::parts).sum::<usize>(), 512);
+    // What is held in the whole cluster is compared once for all namespaces.
+    let many = bindings(|number| format!("n{number}"));
+    let held = json!(
+        (0..8)
+            .map(|number| {
+                let mut rule = product(8);
+                rule["verbs"] = json!([format!("v{number}")]);
+                rule
+            })
+            .collect::<Vec<_>>()
+    );
+    assert!(granted(&many, &holding(held)).is_empty());
+}
+
+#[test]
+fn a_bound_role_that_was_too_large_to_read_needs_the_permission_to_bind_it() {
+    let mut existing = ExistingRoles::default();
+    existing.insert_large(RoleKey { namespace: None, name: "r".into() });
+    let objects = [binding("RoleBinding", Some("shop"), "ClusterRole", "r")];
+    let found = missing(&required(&objects, &existing), &Held::default(), Escalation::Hold);
+    assert_eq!(found.too_much().len(), 1);
+    let bind = json!([{"apiGroups": [RBAC], "resources": ["clusterroles"], "resourceNames": ["r"], "verbs": ["bind"]}]);
+    assert_eq!(passed_on(&objects, &existing, &holding(bind), Escalation::Hold), [""; 0]);
+}
+
+#[test]
+fn aggregated_roles_with_thousands_of_selectors_collect_each_role_once() {
+    let whole = |name: &str, selectors: Vec<Value>| {
+        rbac("ClusterRole", None, name, &json!({"aggregationRule": {"clusterRoleSelectors": selectors}}))
+    };
+    let bound = |role: &str| binding("RoleBinding", Some("shop"), "ClusterRole", role);
+    let mut existing = ExistingRoles::default();
+    for number in 0..300 {
+        let role = json!({"metadata": {"name": format!("r{number}")}, "rules": [rule(&["get"], &[format!("p{number}").as_str()])]});
+        existing.insert(RoleKey { namespace: None, name: format!("r{number}") }, role);
+    }
+    let missing_for = |objects: &[Object]| missing(&required(objects, &existing), &Held::default(), Escalation::Hold);
+    let all = missing_for(&[whole("all", vec![json!({}); 5_000]), bound("all")]);
+    assert!(all.too_much().is_empty());
+    assert!(all.needs().iter().any(|need| need.rule.resources == ["p299"]));
+    // Selectors that select nothing are compared with each role.
+    let none: Vec<Value> = (0..5_000).map(|number| json!({"matchLabels": {"to": number.to_string()}})).collect();
+    assert_eq!(missing_for(&[whole("none", none), bound("none")]).too_much().len(), 1);
+}

@@ -90,6 +90,11 @@ impl Values {
         Digest::of_json(&(complete, &self.references, &self.in_use))
     }
 
+    /// A digest of the configuration and the references, which does not depend on any value in the objects.
+    pub fn references_digest(&self, config: Option<&Map<String, Value>>) -> Digest {
+        Digest::of_json(&(config, &self.references))
+    }
+
     /// The configuration with the values of ConfigMaps alone below it.
     pub fn public_below(&self, config: Option<&Map<String, Value>>) -> Map<String, Value> {
         overlaid(&self.public, config)

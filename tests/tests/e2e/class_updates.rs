@@ -429,6 +429,59 @@ async fn privileges_that_the_configuration_of_a_class_adds_wait_whatever_the_mod
     world.finish().await;
 }
 
+/// Who may write the object of `spec.valuesFrom` is not the author of the BundleDeployment.
+#[tokio::test]
+async fn privileges_that_changed_values_add_wait_whatever_the_mode() {
+    let world = World::new().await;
+    let (class, name) = (world.name(), world.name());
+    let (image, helm) = push(&world, wasm("helm.wasm"));
+    create_class(&world, &class, json!({"updatePolicy": "Automatic"}), &image, &helm).await;
+    let binding = format!(
+        "{{{{ if .Values.tide }}}}\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: {name}}}\n\
+         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}\n\
+         subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: Group, name: keepers}}]\n{{{{ end }}}}\n"
+    );
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {depth: '{{ .Values.depth }}'}\n";
+    let chart = Bundle::empty()
+        .with("Chart.yaml", "apiVersion: v2\nname: harbour\nversion: 0.1.0\n")
+        .with("values.yaml", "depth: shallow\n")
+        .with("templates/binding.yaml", &binding)
+        .with("templates/map.yaml", map);
+    let configure = async |values: Value| {
+        let text = json!({"values": values}).to_string();
+        let object = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "values", "namespace": world.namespace},
+            "stringData": {"values.yaml": text},
+        });
+        crate::permissions::apply(&world, &[object]).await;
+    };
+    configure(json!({"depth": "low"})).await;
+    let mut spec = world.spec(&class, &world.push(&chart).await);
+    spec["valuesFrom"] = json!([{"kind": "Secret", "name": "values"}]);
+    world.apply(&name, spec.clone()).await;
+    rendered_by(&world, &name, &helm).await;
+
+    // What adds no privileges does not wait.
+    configure(json!({"depth": "deep"})).await;
+    wait::until(&world.config_maps(), "note", "configured", |map| {
+        map.and_then(|map| map.data.as_ref()?.get("depth")).is_some_and(|depth| depth == "deep")
+    })
+    .await;
+    configure(json!({"depth": "deep", "tide": "high"})).await;
+    let waits = |deployment: Option<&BundleDeployment>| pending(deployment).is_some();
+    let waiting = wait::until(&world.deployments(), &name, "waiting", waits).await.expect("the object exists");
+    let change = pending(Some(&waiting)).expect("a pending change").clone();
+    assert!(change.findings.iter().any(|line| line.contains("ClusterRoleBinding.rbac")), "{change:?}");
+    let bindings: Api<ClusterRoleBinding> = Api::all(world.client.clone());
+    assert!(bindings.get_opt(&name).await.expect("an answer").is_none() && has(&world, "note").await);
+
+    // The author decides by a change of the spec.
+    spec["config"] = json!({"values": {"tide": "low"}});
+    world.apply(&name, spec).await;
+    wait::until(&bindings, &name, "created", |binding| binding.is_some()).await;
+    world.finish().await;
+}
+
 fn named(conditions: &[Condition], kind: &str) -> Option<(String, String)> {
     let found = conditions.iter().find(|condition| condition.type_ == kind)?;
     Some((found.status.clone(), found.reason.clone()))

@@ -125,6 +125,30 @@ async fn what_a_user_adds_is_noticed_without_a_request() {
     world.finish().await;
 }
 
+/// A role stands for the product of its lists. No API server is asked for so many permissions, and nothing waits for them.
+#[tokio::test]
+async fn a_role_that_stands_for_a_million_permissions_delays_nobody() {
+    let world = World::new().await;
+    let (name, other) = (world.name(), world.name() + "-other");
+    account(&world, "deployer").await;
+    let texts = |letter: char| (0..100).map(|number| format!("{letter}{number}")).collect::<Vec<_>>();
+    let role = json!({
+        "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": name},
+        "rules": [{"apiGroups": texts('g'), "resources": texts('r'), "verbs": texts('v')}],
+    });
+    let image = world.push(&Bundle::empty().with("manifests/role.yaml", &role.to_string())).await;
+    world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
+    let deployment = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
+    let message = message(&deployment, "Ready");
+    assert!(message.contains(&format!("{name} grants so many permissions")), "{message}");
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\n";
+    world.deploy(&other, PLAIN, &world.push(&Bundle::empty().with("manifests/map.yaml", map)).await).await;
+    world.ready(&other).await;
+    world.delete(&other).await;
+    world.delete(&name).await;
+    world.finish().await;
+}
+
 /// A bundle with a Role that allows reading Secrets, and a RoleBinding for it.
 fn keyring() -> Bundle {
     Bundle::empty().with(

@@ -194,6 +194,12 @@ impl NeededPermissions {
                 guessed.join(", ")
             ));
         }
+        notes.extend(self.missing.too_much().into_iter().map(|why| {
+            format!(
+                "{why}; `escalate` or `bind` allows it, and then the account can grant itself any permission: shorten the lists of the rules \
+                 instead"
+            )
+        }));
         let unknown: BTreeSet<&RoleKey> = self
             .missing
             .needs()

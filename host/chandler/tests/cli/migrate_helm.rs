@@ -169,6 +169,7 @@ async fn a_release_of_helm_is_migrated_without_a_restart() {
     assert_eq!(unsaid.code, Some(2), "{}", unsaid.stderr);
     let apply = [&apply[..], &["--no-service-account"]].concat();
     let dry = session.run(&[&apply[..], &["--dry-run"]].concat()).await;
+    assert!(dry.stderr.contains("warning: users who may write Secrets in namespace"), "{}", dry.stderr);
     assert!(
         dry.code == Some(0) && dry.stderr.contains("would migrate 1 release; nothing was changed"),
         "{}",

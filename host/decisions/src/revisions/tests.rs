@@ -19,6 +19,7 @@ fn candidate(release: u8, cause: Cause) -> Candidate {
         install_namespace: "n".into(),
         config: Config::Known(Map::new()),
         own_config: None,
+        spec_config: None,
         values: Vec::new(),
         release: ReleaseFacts { digest: Digest::of(&[release]), objects: 1, stages: 1, version: None },
         approval: None,

@@ -39,6 +39,7 @@ fn candidate(cause: Cause, release: ReleaseFacts) -> Candidate {
         install_namespace: "n".into(),
         config: super::revisions::Config::Known(serde_json::Map::new()),
         own_config: None,
+        spec_config: None,
         values: Vec::new(),
         release,
         approval: None,

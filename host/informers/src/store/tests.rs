@@ -32,7 +32,7 @@ fn store() -> Store {
 
 /// The members of the set, as `name=version`, and `name=?` where the state is unknown.
 fn members(store: &Store) -> String {
-    let Members { objects, unknown } = store.members("s", None);
+    let Members { objects, unknown } = whole(store);
     let text = |object: &Value, pointer: &str| object.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let known = objects
         .iter()
@@ -40,6 +40,11 @@ fn members(store: &Store) -> String {
     let mut all: Vec<String> = known.chain(unknown.iter().map(|id| format!("{}=?", id.name))).collect();
     all.sort();
     all.join(" ")
+}
+
+/// All members of the set.
+fn whole(store: &Store) -> Members {
+    store.members("s", None, &|_, _| true)
 }
 
 fn owners(owners: &Owners) -> String {
@@ -258,7 +263,8 @@ fn an_object_whose_write_has_no_answer_is_unknown() {
 
 #[test]
 fn what_does_not_fit_in_memory_is_unknown() {
-    let size = stored("x", 5).json.len();
+    let seen = stored("x", 5);
+    let size = seen.json.len() + seen.claims.len();
     let memory = Memory::new(2 * size);
     let mut store = Store::new(memory.clone());
     for name in ["x", "y", "z"] {
@@ -295,9 +301,34 @@ fn members_are_those_of_one_namespace() {
         object["metadata"]["namespace"] = json!(namespace);
         store.observe(seen(&object, &LABELS).unwrap());
     }
-    assert_eq!(store.members("s", None).objects.len(), 2);
-    assert_eq!(store.members("s", Some("n")).objects.len(), 1);
-    assert_eq!(store.members("other", None), Members::default());
+    assert_eq!(whole(&store).objects.len(), 2);
+    assert_eq!(store.members("s", Some("n"), &|_, _| true).objects.len(), 1);
+    assert_eq!(store.members("other", None, &|_, _| true), Members::default());
+}
+
+#[test]
+fn objects_that_only_carry_the_label_are_not_read() {
+    let mut store = Store::new(Memory::new(1 << 30));
+    for number in 0..200 {
+        let mut other = object(&format!("x{number}"), "u", 1, Some("s"), "a");
+        other["metadata"]["annotations"] = json!({"chandler.dev/seal": "forged", "other": "o"});
+        other["data"] = json!({"text": "y".repeat(10_000)});
+        store.observe(seen(&other, &LABELS).unwrap());
+    }
+    store.observe(stored("held", 1));
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let found = store.members("s", None, &|id, claims| {
+        if let Some(claims) = claims {
+            asked.fetch_add(1, Relaxed);
+            assert_eq!(claims.get("data"), None);
+            assert_eq!(claims["metadata"]["annotations"], json!({"chandler.dev/seal": "forged"}));
+            return id.name == "x7";
+        }
+        id.name == "held"
+    });
+    let names: Vec<&str> = found.objects.iter().map(|object| object["metadata"]["name"].as_str().unwrap()).collect();
+    assert_eq!((names, found.unknown.len(), asked.into_inner()), (vec!["held", "x7"], 0, 200));
+    assert_eq!(found.objects[1]["data"]["text"].as_str().unwrap().len(), 10_000, "a wanted object is whole");
 }
 
 /// What happens to one object in the cluster, or to what the store learns about it.
@@ -405,7 +436,7 @@ proptest! {
                     match deleted {
                         Some(uid) if answered => {
                             store.end_deleted(&id("x"), &uid);
-                            prop_assert!(store.members("s", None).objects.is_empty());
+                            prop_assert!(whole(&store).objects.is_empty());
                         }
                         _ => drop(store.end_unknown(&id("x"), Some("s"))),
                     }
@@ -420,7 +451,7 @@ proptest! {
                     store.end_list();
                 }
             }
-            for object in store.members("s", None).objects {
+            for object in whole(&store).objects {
                 let version: u64 = object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
                 prop_assert!(version >= written, "{version} is older than the own write {written}");
             }
@@ -428,7 +459,7 @@ proptest! {
         while !world.events.is_empty() {
             world.deliver(&mut store);
         }
-        let Members { objects, unknown } = store.members("s", None);
+        let Members { objects, unknown } = whole(&store);
         let stored = world.object.as_ref().map(|object| object.version.clone());
         let found: Vec<&str> =
             objects.iter().map(|object| object["metadata"]["resourceVersion"].as_str().unwrap()).collect();

@@ -4,10 +4,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use chandler_informers::{Informers, Reader};
 use chandler_permissions::Account;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::{
     Client, Resource as _,
     api::{ApiResource, DynamicObject, ListParams},
-    core::Request,
+    client::Body,
+    core::{Request, Status},
 };
 use serde_json::{Value, json};
 
@@ -18,6 +20,8 @@ use crate::{
 
 /// The number of objects in one page of a list.
 const PAGE: u32 = 500;
+/// The number of objects in one page of metadata that may be large.
+const METADATA_PAGE: u32 = 50;
 
 /// One page of a list.
 pub(crate) struct Page {
@@ -85,6 +89,70 @@ impl Cluster {
     ) -> Result<Vec<Value>, ApiError> {
         let parameters = ListParams::default().labels(selector).limit(PAGE);
         self.all(resource, namespace, parameters, Request::list).await
+    }
+
+    /// Like [`list`](Self::list), only the objects that are kept; `None` if a page of them has more bytes than this. No more are read.
+    pub(crate) async fn list_within(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        selector: &str,
+        bytes: usize,
+        keeps: &(dyn Fn(&Value) -> bool + Sync),
+    ) -> Result<Option<Vec<Value>>, ApiError> {
+        let mut parameters = ListParams::default().labels(selector).limit(PAGE);
+        let mut objects = Vec::new();
+        loop {
+            let request = at(resource, namespace).list(&parameters).map_err(built)?;
+            let page = match self.answer_within(request, bytes).await {
+                Ok(Some(page)) => paged(page, resource),
+                Ok(None) => return Ok(None),
+                Err(ApiError::NotFound(_)) => return Ok(Some(Vec::new())),
+                Err(error) => return Err(error),
+            };
+            objects.extend(page.objects.into_iter().filter(keeps));
+            match page.next {
+                Some(token) => parameters = parameters.continue_token(&token),
+                None => return Ok(Some(objects)),
+            }
+        }
+    }
+
+    /// The metadata of the objects that match the selector and are kept, in one or all namespaces.
+    pub(crate) async fn list_labelled_metadata(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        selector: &str,
+        keeps: &(dyn Fn(&Value) -> bool + Sync),
+    ) -> Result<Vec<Value>, ApiError> {
+        let mut parameters = ListParams::default().labels(selector).limit(METADATA_PAGE);
+        let mut objects = Vec::new();
+        loop {
+            let page = self.part(resource, namespace, &parameters, Request::list_metadata).await?;
+            objects.extend(page.objects.into_iter().filter(keeps));
+            match page.next {
+                Some(token) => parameters = parameters.continue_token(&token),
+                None => return Ok(objects),
+            }
+        }
+    }
+
+    /// Reads the metadata of an object, if it exists.
+    pub(crate) async fn get_metadata(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Value>, ApiError> {
+        let request = at(resource, namespace).get_metadata(name, &kube::api::GetParams::default()).map_err(built)?;
+        match self.client.request(request).await {
+            Ok(object) => Ok(Some(typed(object, resource))),
+            Err(error) => match ApiError::from(error) {
+                ApiError::NotFound(_) => Ok(None),
+                error => Err(error),
+            },
+        }
     }
 
     /// The first page of the objects of a kind in a namespace. A kind that is not served has none.
@@ -187,14 +255,49 @@ impl Cluster {
 
     /// Sends a review of the group `authorization.k8s.io`, and returns its status.
     pub(crate) async fn review(&self, resource: &str, review: &Value) -> Result<Value, ApiError> {
-        let body = serde_json::to_vec(review).map_err(|error| ApiError::Refused(error.to_string()))?;
-        let request = http::Request::post(format!("/apis/authorization.k8s.io/v1/{resource}"))
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .body(body)
-            .map_err(|error| ApiError::Refused(error.to_string()))?;
-        let mut answer: Value = self.client.request(request).await?;
+        let mut answer: Value = self.client.request(review_request(resource, review)?).await?;
         Ok(answer.get_mut("status").map(Value::take).unwrap_or_default())
     }
+
+    /// Like [`review`](Self::review); `None` if the answer has more bytes than this. No more are read.
+    pub(crate) async fn review_within(
+        &self,
+        resource: &str,
+        review: &Value,
+        bytes: usize,
+    ) -> Result<Option<Value>, ApiError> {
+        let answer = self.answer_within(review_request(resource, review)?, bytes).await?;
+        Ok(answer.map(|mut answer| answer.get_mut("status").map(Value::take).unwrap_or_default()))
+    }
+
+    /// Sends a request, and parses the answer; `None` if it has more bytes than this. No more are read.
+    async fn answer_within(&self, request: http::Request<Vec<u8>>, bytes: usize) -> Result<Option<Value>, ApiError> {
+        let answer = self.client.send(request.map(Body::from)).await?;
+        let code = answer.status();
+        let body = match Limited::new(answer.into_body(), bytes).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => return Ok(None),
+            Err(error) => return Err(ApiError::Unavailable(error.to_string())),
+        };
+        if !code.is_success() {
+            let status = serde_json::from_slice(&body).unwrap_or_else(|_| {
+                Status::failure(&String::from_utf8_lossy(&body), "InternalError").with_code(code.as_u16())
+            });
+            return Err(ApiError::of_status(&status));
+        }
+        let unreadable =
+            |error: serde_json::Error| ApiError::Unavailable(format!("the answer is not readable: {error}"));
+        Ok(Some(serde_json::from_slice(&body).map_err(unreadable)?))
+    }
+}
+
+fn review_request(resource: &str, review: &Value) -> Result<http::Request<Vec<u8>>, ApiError> {
+    let refused = |error: &dyn std::error::Error| ApiError::Refused(error.to_string());
+    let body = serde_json::to_vec(review).map_err(|error| refused(&error))?;
+    http::Request::post(format!("/apis/authorization.k8s.io/v1/{resource}"))
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(body)
+        .map_err(|error| refused(&error))
 }
 
 pub(super) fn at(resource: &ApiResource, namespace: Option<&str>) -> Request {
@@ -222,7 +325,7 @@ fn paged(mut page: Value, resource: &ApiResource) -> Page {
 }
 
 /// Sets API version and kind, which items of lists lack.
-pub(super) fn typed(mut object: Value, resource: &ApiResource) -> Value {
+pub(crate) fn typed(mut object: Value, resource: &ApiResource) -> Value {
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".to_owned(), json!(resource.api_version));
         map.insert("kind".to_owned(), json!(resource.kind));

@@ -25,8 +25,8 @@ const LIFETIME: Duration = Duration::from_secs(5);
 const WAITING: Duration = Duration::from_mins(1);
 /// How many accounts, namespaces and single access reviews are remembered.
 const NAMES: usize = 4096;
-/// How many rules are remembered, of all accounts and scopes together.
-const RULES: usize = 50_000;
+/// How many texts of rules are remembered, of all accounts and scopes together.
+const RULES: usize = 200_000;
 
 /// The answers, for all owners.
 pub(crate) struct RecentAnswers {
@@ -43,7 +43,7 @@ impl Default for RecentAnswers {
         Self {
             accounts: Recent::new(LIFETIME, NAMES, |_| 1).keeping(WAITING),
             namespaces: Recent::new(LIFETIME, NAMES, |()| 1),
-            rules: Recent::new(LIFETIME, RULES, |rules| rules.rules.len().saturating_add(1)),
+            rules: Recent::new(LIFETIME, RULES, |rules| rules.texts().saturating_add(1)),
             access: Recent::new(LIFETIME, NAMES, |_| 1),
         }
     }

@@ -25,16 +25,21 @@ pub struct OlderRecord {
     pub recorded: u64,
 }
 
+/// Whether an object shows that the record is older.
+pub(crate) fn shows(owner: &Owner, object: &Value) -> bool {
+    let (Some(ledger), Some(holdings)) = (&owner.ledger, owner.holdings()) else { return false };
+    holdings.revision_of(object).is_some_and(|written| written > ledger.recorded_revision())
+}
+
 /// Refuses to continue if one of these objects shows that the record is older.
 pub(crate) fn refuse<'a>(
     owner: &Owner,
     objects: impl IntoIterator<Item = &'a Value>,
     key: impl Fn(&Value) -> ObjectKey,
 ) -> Result<(), RolloutError> {
+    let Some(object) = objects.into_iter().find(|object| shows(owner, object)) else { return Ok(()) };
     let (Some(ledger), Some(holdings)) = (&owner.ledger, owner.holdings()) else { return Ok(()) };
     let recorded = ledger.recorded_revision();
-    let later = |object: &&Value| holdings.revision_of(object).is_some_and(|written| written > recorded);
-    let Some(object) = objects.into_iter().find(later) else { return Ok(()) };
     let written = holdings.revision_of(object).unwrap_or_default();
     let found = OlderRecord { object: Box::new(key(object)), written, recorded };
     ledger.refute(&found);

@@ -14,12 +14,17 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
+use chandler_core::Budget;
 use chandler_permissions::{
     Account, Escalation, ExistingRoles, Held, Installation, Item, Listed, Missing, Need, Parent, PolicyRule,
-    Requirements, ReviewedRules, RoleKey, Scope, Why, missing as missing_permissions, requirements, role::GROUP,
+    Requirements, ReviewedRules, RoleKey, Scope, Why, missing as missing_permissions, requirements,
+    role::{GROUP, Role},
 };
 use futures::FutureExt as _;
 use kube::api::ApiResource;
@@ -27,6 +32,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     client::{cluster::Cluster, concurrent::all, recent::Answer, recent_answers::RecentAnswers},
+    compute::cpu,
     pure::{
         deletion_plan::DeletionPlan,
         desired::Desired,
@@ -46,6 +52,16 @@ const REVIEWS: usize = 200;
 /// How many texts the rules of the user of a kubeconfig may have in one scope. Comparing a release with them takes this many steps for each of
 /// its permissions.
 const FOREIGN_RULES: usize = 5_000;
+/// How many texts the rules of a ServiceAccount may have in one scope. Its writers may grant it roles with many names.
+const RULES: usize = 20_000;
+/// The most bytes of a rules review that are read.
+const REVIEW_BYTES: usize = 2 << 20;
+
+/// How many texts the roles outside of the release that it binds may have together. Further ones are not kept in memory.
+const BOUND_ROLES: usize = 200_000;
+
+/// The comparisons of a text with a rule up to which a review is made in place.
+const IN_PLACE: usize = 50_000;
 
 /// A review of the permissions of a ServiceAccount, or of the user of a kubeconfig.
 #[derive(Clone, Copy)]
@@ -95,11 +111,13 @@ struct Review {
 
 /// The rules of an account in every scope that matters.
 struct HeldRules {
-    held: Held,
-    /// Whether an authorizer could not list all of them.
+    held: Arc<Held>,
+    /// Whether an authorizer could not list all of them, or they are too many to compare.
     incomplete: bool,
     /// Whether answers of the last seconds were used.
     reused: bool,
+    /// What the account lacks beside these rules.
+    missing: Missing,
 }
 
 impl AccessReview<'_> {
@@ -178,15 +196,17 @@ impl AccessReview<'_> {
             required = required.without_counting();
         }
         let needed_for = if required.delegates() { Reviewed::Delegations } else { Reviewed::Requests };
-        let HeldRules { held, incomplete, mut reused } = self.held(&required).await?;
-        let mut missing = missing_permissions(&required, &held, Escalation::Hold);
+        let required = Arc::new(required);
+        let HeldRules { held, incomplete, mut reused, mut missing } = self.held(&required).await?;
         if (incomplete || self.account.is_none()) && !missing.is_empty() {
-            let waivers = missing_permissions(&required, &held, Escalation::Allow);
+            let waivers = compare(&required, &held, Escalation::Allow).await?;
             reused |= self.confirm(&mut missing, &waivers).await?;
         }
         if self.account.is_none() {
             // The user may be unable to read the roles, and still hold what they grant.
-            missing.retain(|need| !matches!(need.why, Why::Aggregates(_) | Why::UnknownRole { .. }));
+            missing.retain(|need| {
+                !matches!(need.why, Why::Aggregates(_) | Why::GrantsTooMuch(_) | Why::UnknownRole { .. })
+            });
         }
         Ok(Review { missing, reused, needed_for })
     }
@@ -220,17 +240,24 @@ impl AccessReview<'_> {
                 existing.insert(RoleKey { namespace: None, name }, role);
             }
         }
+        let left = &AtomicUsize::new(BOUND_ROLES);
         let reads = Requirements::references(items).into_iter().map(|key| {
             async move {
                 let resource = role_resource(key.namespace.is_none());
                 let role = self.own.get(&resource, key.namespace.as_deref(), &key.name).await?;
-                Ok::<_, ApiError>(role.map(|role| (key, role)))
+                let fits = |role: &Value| {
+                    let texts = Role::read(role).rules.iter().map(PolicyRule::texts).fold(1, usize::saturating_add);
+                    left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(texts)).is_ok()
+                };
+                Ok::<_, ApiError>(role.map(|role| (key, Some(role).filter(fits))))
             }
             .boxed()
         });
         for role in all(reads.collect()).await {
-            if let Some((key, role)) = self.readable(role).map_err(about)?.flatten() {
-                existing.insert(key, role);
+            match self.readable(role).map_err(about)?.flatten() {
+                Some((key, Some(role))) => existing.insert(key, role),
+                Some((key, None)) => existing.insert_large(key),
+                None => {}
             }
         }
         Ok(existing)
@@ -246,12 +273,15 @@ impl AccessReview<'_> {
 
     /// The rules of the account where they matter. Rules for the whole cluster apply in every namespace, so the namespaces are
     /// reviewed only for what those lack.
-    async fn held(self, required: &Requirements) -> Result<HeldRules, RolloutError> {
-        let mut found = HeldRules { held: Held::default(), incomplete: false, reused: false };
+    async fn held(self, required: &Arc<Requirements>) -> Result<HeldRules, RolloutError> {
+        let mut found =
+            HeldRules { held: Arc::default(), incomplete: false, reused: false, missing: Missing::default() };
         self.review_scopes(&mut found, [Scope::Cluster]).await?;
-        if !missing_permissions(required, &found.held, Escalation::Hold).is_empty() {
+        found.missing = compare(required, &found.held, Escalation::Hold).await?;
+        if !found.missing.is_empty() {
             let namespaces = required.scopes().into_iter().filter(|scope| *scope != Scope::Cluster);
             self.review_scopes(&mut found, namespaces).await?;
+            found.missing = compare(required, &found.held, Escalation::Hold).await?;
         }
         Ok(found)
     }
@@ -274,10 +304,10 @@ impl AccessReview<'_> {
             let Some(Answer { value, reused }) = answer else { continue };
             found.incomplete |= value.incomplete;
             found.reused |= reused;
-            let rules = value.rules.clone();
+            let (rules, held) = (value.rules.clone(), Arc::make_mut(&mut found.held));
             match scope {
-                Scope::Cluster => found.held.cluster = rules,
-                Scope::Namespace(namespace) => drop(found.held.namespaces.insert(namespace, rules)),
+                Scope::Cluster => held.cluster = rules,
+                Scope::Namespace(namespace) => drop(held.namespaces.insert(namespace, rules)),
             }
         }
         Ok(())
@@ -286,22 +316,26 @@ impl AccessReview<'_> {
     /// The rules of the account in one scope.
     async fn rules(self, scope: &Scope) -> Result<Option<Answer<Arc<ReviewedRules>>>, ApiError> {
         let ask = async {
-            let status = self.actor.review("selfsubjectrulesreviews", &ReviewedRules::request(scope)).await?;
-            Ok(Some(Arc::new(ReviewedRules::of_status(&status))))
+            let request = ReviewedRules::request(scope);
+            let status = self.actor.review_within("selfsubjectrulesreviews", &request, REVIEW_BYTES).await?;
+            let rules = status.map(|status| ReviewedRules::of_status(&status));
+            let limit = if self.account.is_some() { RULES } else { FOREIGN_RULES };
+            Ok(Some(Arc::new(bounded(rules, limit))))
         };
         match self.account {
             Some(account) => self.recent.rules.get(&(account.clone(), scope.clone()), ask).await,
-            // The cluster is not trusted, so that its answer is neither kept nor compared if it is large.
-            None => Ok(ask.await?.map(|rules| Answer { value: bounded(rules), reused: false })),
+            // The cluster is not trusted, so that its answer is not kept.
+            None => Ok(ask.await?.map(|value| Answer { value, reused: false })),
         }
     }
 
     /// Removes the permissions that the API server grants after all. Returns whether reviews of the last seconds were used.
     async fn confirm(self, lacking: &mut Missing, waivers: &Missing) -> Result<bool, RolloutError> {
         let passes = |need: &Need| match &need.why {
-            Why::Grants(object) | Why::Aggregates(object) | Why::UnknownRole { binding: object, .. } => {
-                Some(object.clone())
-            }
+            Why::Grants(object)
+            | Why::GrantsTooMuch(object)
+            | Why::Aggregates(object)
+            | Why::UnknownRole { binding: object, .. } => Some(object.clone()),
             _ => None,
         };
         let mut reused = self.confirm_delegations(lacking).await?;
@@ -411,16 +445,26 @@ impl AccessReview<'_> {
     }
 }
 
-/// These rules, unless they are so many that access reviews are cheaper.
-fn bounded(rules: Arc<ReviewedRules>) -> Arc<ReviewedRules> {
-    let texts = |rule: &PolicyRule| {
-        let PolicyRule { verbs, api_groups, resources, resource_names, non_resource_urls } = rule;
-        [verbs, api_groups, resources, resource_names, non_resource_urls].map(Vec::len).iter().sum::<usize>()
-    };
-    if rules.rules.iter().map(texts).sum::<usize>() <= FOREIGN_RULES {
-        return rules;
+/// What an account with these rules lacks. Large comparisons run on a thread of their own.
+async fn compare(
+    required: &Arc<Requirements>,
+    held: &Arc<Held>,
+    escalation: Escalation,
+) -> Result<Missing, RolloutError> {
+    let rules = held.cluster.len() + held.namespaces.values().map(Vec::len).sum::<usize>();
+    if required.steps().saturating_mul(rules.max(1)) <= IN_PLACE {
+        return Ok(missing_permissions(required, held, escalation));
     }
-    Arc::new(ReviewedRules { rules: Vec::new(), incomplete: true })
+    let (required, held) = (Arc::clone(required), Arc::clone(held));
+    // The comparison is bounded on its own.
+    let compared = cpu::run(&Budget::new(u64::MAX), move || missing_permissions(&required, &held, escalation)).await;
+    compared.map_err(|_| RolloutError::Cancelled)
+}
+
+/// These rules, unless they are so many that access reviews are cheaper.
+fn bounded(rules: Option<ReviewedRules>, limit: usize) -> ReviewedRules {
+    let fits = |rules: &ReviewedRules| rules.texts() <= limit;
+    rules.filter(fits).unwrap_or_else(|| ReviewedRules { rules: Vec::new(), incomplete: true })
 }
 
 /// Whether a permission is needed because an object makes Chandler act on behalf of the account.

@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_core::ObjectKey;
+use chandler_informers::Id;
 use futures::FutureExt as _;
 use serde_json::Value;
 
 use crate::{
-    client::{cluster::Cluster, concurrent::all},
+    client::{
+        cluster::{Cluster, typed},
+        concurrent::all,
+    },
     pure::{
         desired::Desired,
         error::{ApiError, RolloutError},
@@ -59,10 +63,30 @@ pub(crate) async fn members_of_any_record(
 ) -> Result<(Vec<Member>, Result<(), RolloutError>), RolloutError> {
     let set = owner.set_id();
     let places = places::of(discovery, owner, parent, desired).await?;
+    let holdings = owner.holdings();
+    let known: BTreeSet<ObjectId> = holdings
+        .iter()
+        .flat_map(|holdings| holdings.known().cloned())
+        .chain(desired.iter().map(|desired| ObjectId::of(&desired.key)))
+        .collect();
+    let known = &known;
     let lists = places.into_iter().map(|Place { resource, namespace, certain }| {
         let set = &set;
         async move {
-            let objects = match cluster.members(&resource, namespace.as_deref(), set).await {
+            // Others are dropped below: they belong to other owners, or show that the record is older.
+            let wanted = |id: &Id, claims: Option<&Value>| match claims {
+                None => known.contains(&ObjectId {
+                    group: resource.group.clone(),
+                    kind: resource.kind.clone(),
+                    namespace: id.namespace.clone(),
+                    name: id.name.clone(),
+                }),
+                Some(claims) => {
+                    let claims = typed(claims.clone(), &resource);
+                    live::foreign_owner(&claims, owner).is_none() || older_record::shows(owner, &claims)
+                }
+            };
+            let objects = match cluster.members(&resource, namespace.as_deref(), set, &wanted).await {
                 Ok(objects) => objects,
                 Err(ApiError::Forbidden(_)) if !certain => Vec::new(),
                 Err(error) => {

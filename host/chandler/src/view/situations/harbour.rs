@@ -140,6 +140,7 @@ pub(super) fn candidate(version: &str, cause: Cause) -> Candidate {
         install_namespace: "harbour-system".to_owned(),
         config: Config::Known(Map::new()),
         own_config: None,
+        spec_config: None,
         values: Vec::new(),
         release: ReleaseFacts {
             digest: Digest::of(format!("release {version}").as_bytes()),

@@ -384,6 +384,7 @@ impl Inputs<'_> {
             install_namespace: install_namespace.to_owned(),
             config: config.recorded(),
             own_config: Some(config.own().to_string()),
+            spec_config: config.spec().map(ToString::to_string),
             values: self.values.in_use().to_vec(),
             release: ReleaseFacts::of(&release),
             approval: None,
@@ -436,6 +437,7 @@ impl Inputs<'_> {
             Ok((config, earlier)) => {
                 let (made, mut held) = self.render(&earlier, revision.provisioner.clone(), &config).await?;
                 held.candidate.own_config.clone_from(&revision.own_config_digest);
+                held.candidate.spec_config.clone_from(&revision.spec_config_digest);
                 return Ok((Some(made), held));
             }
             Err(message) => message,

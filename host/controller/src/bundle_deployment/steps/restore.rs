@@ -74,6 +74,7 @@ pub(super) fn again(revision: &Revision, release: &Release, cause: Cause) -> Can
             None => Config::Digest(revision.config_digest.clone()),
         },
         own_config: revision.own_config_digest.clone(),
+        spec_config: revision.spec_config_digest.clone(),
         values: revision.values_from.clone(),
         release: ReleaseFacts::of(release),
         approval: None,

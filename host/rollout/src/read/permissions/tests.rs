@@ -29,23 +29,26 @@ struct Webhook {
     /// `verb resource name` of each granted permission; a name of `*` means all names.
     allowed: &'static [&'static str],
     asked: Arc<Mutex<Vec<String>>>,
+    /// How many names the rule has that it lists.
+    names: usize,
 }
 
 impl Webhook {
     fn new(allowed: &'static [&'static str]) -> Self {
-        Self { allowed, asked: Arc::default() }
+        Self { allowed, asked: Arc::default(), names: 0 }
     }
 
     fn client(&self) -> Client {
         let (allowed, asked) = (self.allowed, Arc::clone(&self.asked));
+        let names: Arc<Vec<String>> = Arc::new((0..self.names).map(|number| format!("n{number}")).collect());
         let service = tower::service_fn(move |request: http::Request<Body>| {
-            let asked = Arc::clone(&asked);
+            let (asked, names) = (Arc::clone(&asked), Arc::clone(&names));
             async move {
                 let rules = request.uri().path().ends_with("selfsubjectrulesreviews");
                 let body = request.into_body().collect_bytes().await.unwrap();
                 let status = if rules {
                     json!({"incomplete": true, "nonResourceRules": [], "resourceRules": [
-                        {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}]})
+                        {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": *names}]})
                 } else {
                     let review: Value = serde_json::from_slice(&body).unwrap();
                     let text = |field: &str| review["spec"]["resourceAttributes"][field].as_str().unwrap().to_owned();
@@ -139,6 +142,26 @@ async fn permissions_missing_in_incomplete_rules_are_reviewed() {
             "watch configmaps *",
         ]
     );
+}
+
+#[tokio::test]
+async fn rules_with_very_many_names_are_not_compared() {
+    let allowed: &'static [&'static str] = &[
+        "get configmaps n7",
+        "create configmaps *",
+        "list configmaps *",
+        "watch configmaps *",
+        "patch configmaps *",
+        "delete configmaps *",
+        "update bundledeployments *",
+    ];
+    let objects = [desired("ConfigMap", "", "configmaps", "n7", &json!({}))];
+    for (names, is_compared) in [(100, true), (RULES, false), (1_000_000, false)] {
+        let webhook = Webhook { names, ..Webhook::new(allowed) };
+        assert_eq!(lacking(&webhook, &objects).await, [""; 0], "{names}");
+        let asked = webhook.asked.lock().unwrap();
+        assert_eq!(!asked.contains(&"get configmaps n7".to_owned()), is_compared, "{names}: {asked:?}");
+    }
 }
 
 #[tokio::test]

@@ -299,6 +299,13 @@ impl Plan {
         if let Some(secret) = &self.values {
             let namespace = secret.metadata.namespace.as_deref().unwrap_or_default();
             terminal.line(format!("+ create Secret {namespace}/{}, with the values of the release", secret.name_any()));
+            if self.deployment.spec.service_account.is_none() {
+                terminal.line(format!(
+                    "warning: users who may write Secrets in namespace {namespace} decide what {} renders, and the controller installs it with its \
+                     own permissions; --service-account limits them, and --values-in-spec stores the values in the spec",
+                    self.deployment.name_any()
+                ));
+            }
         }
         terminal.write(Adoption { objects: &self.compared.adoptees, held: &[] }.text(terminal.look()));
         for object in &self.compared.new {
