@@ -1,8 +1,9 @@
 //! Images and artifacts of OCI registries.
 //!
-//! Tools push with `oci-client`. This crate does not pull with it: `oci-client` reads manifests, tokens and error pages of any
-//! size into memory, follows the foreign URLs that a layer names, and drops the reason when a token is refused. Pulling needs
-//! little of the distribution protocol: a HEAD, two GETs and a token.
+//! One client pulls and pushes, so that certificates, credentials, proxies and limits are the same for both. It is not `oci-client`, which
+//! reads manifests, tokens and error pages of any size into memory, follows the foreign URLs that a layer names, drops the reason when a token
+//! is refused, and cannot trust a certificate as `certs.d` means it. Little of the distribution protocol is needed: HEAD and GET to pull, POST,
+//! PATCH and PUT to push, and a token.
 
 mod access;
 mod blob;
@@ -15,6 +16,7 @@ mod fetch;
 mod layers;
 mod manifest;
 mod pull_secret;
+mod push;
 mod reference;
 mod signatures;
 
@@ -26,6 +28,7 @@ pub use self::{
     fetch::{ImageOptions, Images, ResolvedImage},
     manifest::{ImageError, Platform, PlatformError},
     pull_secret::PullSecrets,
+    push::PushRepository,
     reference::{ImageReference, ReferenceError},
     signatures::RequiredSignatures,
 };

@@ -5,6 +5,7 @@
 //! | [`Limits`] | the limits of a source |
 //! | [`Store`], [`Tree`] | the cache directory, and one bundle in it |
 //! | [`Images`] | images and artifacts of OCI registries |
+//! | [`PushRepository`] | a repository that images are pushed to |
 //! | [`Archives`], [`ArchiveUrl`] | archives of HTTP servers |
 //! | [`Repositories`], [`RepositoryUrl`], [`SshKey`] | git repositories on HTTP and SSH servers |
 //! | [`ImageReference`], [`ImageAccess`], [`PullSecrets`], [`Keyring`] | the name of an image, and access to its registry and mirrors |
@@ -44,8 +45,8 @@ pub use error::{ArchiveError, ContentError, EntryProblem, FailureClass, NamedTwi
 pub use files::FileSet;
 pub use image::{
     AccessError, Credentials, ImageAccess, ImageError, ImageOptions, ImageReference, Images, Keyring, Platform,
-    PlatformError, PullSecrets, ReferenceError, RegistryError, RegistrySettings, RequiredSignatures, ResolvedImage,
-    component_tree,
+    PlatformError, PullSecrets, PushRepository, ReferenceError, RegistryError, RegistrySettings, RequiredSignatures,
+    ResolvedImage, component_tree,
 };
 pub use issuer::{IssuerError, Issuers};
 pub use limits::{LimitExceeded, Limits};

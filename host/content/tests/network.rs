@@ -117,8 +117,10 @@ fn basic() -> Credentials {
 async fn resolve(
     server: SocketAddr,
     credentials: Option<Credentials>,
-    options: ImageOptions,
+    mut options: ImageOptions,
 ) -> Result<(), ContentError> {
+    // Most of these servers ask for credentials, which a registry without TLS gets only if it is listed.
+    options.plain_http_registries.push(server.to_string());
     let (_directory, store) = store(Limits::default());
     let reference: ImageReference = format!("{server}/x:v1").parse().unwrap();
     let access = ImageAccess { credentials, ..ImageAccess::default() };
@@ -320,7 +322,9 @@ async fn a_mirror_of_a_blocked_registry_does_not_lead_to_it() {
         "[[registry]]\nlocation = \"{to}\"\nblocked = true\n[[registry.mirror]]\nlocation = \"{}\"\n",
         mirror.address
     );
-    let error = resolve(to, None, with_settings(&settings)).await.unwrap_err();
+    let mut options = with_settings(&settings);
+    options.plain_http_registries.push(mirror.address.to_string());
+    let error = resolve(to, None, options).await.unwrap_err();
     assert_eq!(error.reason(), "Blocked", "{error}");
     assert_eq!((mirror.requests().len(), blocked.requests().len()), (1, 0));
 }

@@ -63,7 +63,8 @@ pub struct Options {
     pub tls: TlsSettings,
     /// Whether accepted connections follow the TLS profile of an OpenShift cluster instead of [`tls`](Self::tls). Default: no.
     pub follow_tls_profile: bool,
-    /// Registries, as `host` or `host:port`, that are accessed without TLS. Registries on loopback always may be.
+    /// Registries, as `host` or `host:port`, that are accessed without TLS. On loopback, only a registry that
+    /// asks for credentials must be listed.
     pub plain_http_registries: Vec<String>,
     /// Mirrors, blocked and insecure registries. Default none.
     pub registries: Registries,

@@ -10,6 +10,9 @@
 //! So a component that works is called for each tenant, and one that works for none is called once for each of them. Quarantines that follow
 //! each other become longer, up to a limit.
 //!
+//! Calls that ask whether a component recognises content count when they fail, as the ones that render do. When they succeed, they say nothing
+//! about rendering, and neither end nor use up anything: a requester's content is looked at during a quarantine as long as that works.
+//!
 //! A requester is a namespace of accounts, as where requesters take turns.
 
 use std::{
@@ -37,6 +40,17 @@ pub struct Call<'a> {
     pub requester: &'a str,
     /// The digest of everything that the author of the bundle decides: the content and the configuration.
     pub inputs: &'a Digest,
+    /// What it is for.
+    pub purpose: Purpose,
+}
+
+/// What a component is called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To say whether it recognises content.
+    Detect,
+    /// To render a bundle.
+    Render,
 }
 
 /// Whether a component may be called.
@@ -65,21 +79,42 @@ struct Results {
     requester: String,
     /// The last inputs that it rendered, unless it failed with the same ones since.
     rendered: Option<Digest>,
-    /// The inputs of the last call, if it failed.
+    /// The inputs of the last call to render, if it failed.
     failed: Option<Digest>,
+    /// The inputs of the last call to detect, if it failed.
+    failed_to_detect: Option<Digest>,
+}
+
+impl Results {
+    fn failed(&mut self, purpose: Purpose) -> &mut Option<Digest> {
+        match purpose {
+            Purpose::Detect => &mut self.failed_to_detect,
+            Purpose::Render => &mut self.failed,
+        }
+    }
 }
 
 /// A quarantine.
 #[derive(Debug)]
 struct Period {
     until: Duration,
-    /// The requesters that had their call.
+    /// The requesters that had their call to render.
     tried: BTreeSet<String>,
+    /// The requesters that had a call to detect that failed.
+    undetected: BTreeSet<String>,
     /// The BundleDeployments that wait for its end.
     waiting: BTreeSet<String>,
 }
 
 impl Period {
+    /// Whether a requester may have another call.
+    fn admits(&mut self, call: Call<'_>) -> bool {
+        match call.purpose {
+            Purpose::Detect => !self.undetected.contains(call.requester),
+            Purpose::Render => self.tried.insert(call.requester.to_owned()),
+        }
+    }
+
     fn wait(&mut self, deployment: &str) {
         if self.waiting.len() < DEPLOYMENTS {
             self.waiting.insert(deployment.to_owned());
@@ -93,14 +128,14 @@ impl Quarantine {
         self.period.as_ref().map(|period| period.until).filter(|until| *until > now)
     }
 
-    /// Whether the component may be called. Each call that may begin ends with [`rendered`](Self::rendered), [`failed`](Self::failed) or
-    /// [`ended`](Self::ended).
+    /// Whether the component may be called. Each call that may begin ends with [`rendered`](Self::rendered), [`looked`](Self::looked),
+    /// [`failed`](Self::failed) or [`ended`](Self::ended).
     pub fn admit(&mut self, call: Call<'_>, now: Duration) -> Admission {
         self.period.take_if(|period| period.until <= now);
         let Some(period) = &mut self.period else { return Admission::Free };
-        let has_failed =
-            self.deployments.get(call.deployment).is_some_and(|results| results.failed.as_ref() == Some(call.inputs));
-        if !has_failed && period.tried.insert(call.requester.to_owned()) {
+        let results = self.deployments.get_mut(call.deployment);
+        let has_failed = results.is_some_and(|results| results.failed(call.purpose).as_ref() == Some(call.inputs));
+        if !has_failed && period.admits(call) {
             return Admission::Trial;
         }
         period.wait(call.deployment);
@@ -118,32 +153,44 @@ impl Quarantine {
         if let Some(results) = self.results(call) {
             results.rendered = Some(call.inputs.clone());
             results.failed = None;
+            results.failed_to_detect = None;
         }
         self.strikes = 0;
         self.period.take().map(|period| period.waiting).unwrap_or_default()
     }
 
+    /// Notes that the component said whether it recognises content.
+    pub fn looked(&mut self, call: Call<'_>) {
+        if let Some(results) = self.deployments.get_mut(call.deployment) {
+            results.failed_to_detect = None;
+        }
+    }
+
     /// Notes that the component crashed, or exceeded a limit. Returns the end of the quarantine that is in force afterwards.
     pub fn failed(&mut self, call: Call<'_>, now: Duration) -> Option<Duration> {
         if let Some(results) = self.results(call) {
-            results.failed = Some(call.inputs.clone());
+            *results.failed(call.purpose) = Some(call.inputs.clone());
             results.rendered.take_if(|rendered| rendered == call.inputs);
         }
         self.period.take_if(|period| period.until <= now);
         if let Some(period) = &mut self.period {
             // The trial failed: the next call of this BundleDeployment waits as well.
             period.wait(call.deployment);
+            if call.purpose == Purpose::Detect {
+                period.undetected.insert(call.requester.to_owned());
+            }
         } else if self.fails_for_all() {
             let until = now.saturating_add(length(self.strikes));
             self.strikes = self.strikes.saturating_add(1);
-            self.period = Some(Period { until, tried: BTreeSet::new(), waiting: BTreeSet::new() });
+            let [tried, undetected, waiting] = [const { BTreeSet::new() }; 3];
+            self.period = Some(Period { until, tried, undetected, waiting });
         }
         self.until(now)
     }
 
     /// Notes that a call ended without a result that counts: it was cancelled, or the component refused the bundle.
     pub fn ended(&mut self, call: Call<'_>) {
-        if let Some(period) = &mut self.period {
+        if let Some(period) = self.period.as_mut().filter(|_| call.purpose == Purpose::Render) {
             period.tried.remove(call.requester);
         }
     }
@@ -168,7 +215,7 @@ impl Quarantine {
         if !self.deployments.contains_key(call.deployment) && self.deployments.len() >= DEPLOYMENTS {
             return None;
         }
-        let new = || Results { requester: String::new(), rendered: None, failed: None };
+        let new = || Results { requester: String::new(), rendered: None, failed: None, failed_to_detect: None };
         let results = self.deployments.entry(call.deployment.to_owned()).or_insert_with(new);
         call.requester.clone_into(&mut results.requester);
         Some(results)
@@ -181,7 +228,7 @@ impl Quarantine {
             if results.rendered.is_some() {
                 return false;
             }
-            if results.failed.is_some() {
+            if results.failed.is_some() || results.failed_to_detect.is_some() {
                 failing.insert(results.requester.as_str());
             }
         }
@@ -203,7 +250,11 @@ mod tests {
     const START: Duration = Duration::from_hours(24);
 
     fn call<'a>(deployment: &'a str, requester: &'a str, inputs: &'a Digest) -> Call<'a> {
-        Call { deployment, requester, inputs }
+        Call { deployment, requester, inputs, purpose: Purpose::Render }
+    }
+
+    fn look<'a>(deployment: &'a str, requester: &'a str, inputs: &'a Digest) -> Call<'a> {
+        Call { purpose: Purpose::Detect, ..call(deployment, requester, inputs) }
     }
 
     /// A component that failed for three requesters.
@@ -276,6 +327,46 @@ mod tests {
     }
 
     #[test]
+    fn calls_to_detect_count_when_they_fail_and_end_no_quarantine_when_they_succeed() {
+        let (bad, good) = (Digest::of(b"bad"), Digest::of(b"good"));
+        let mut quarantine = Quarantine::default();
+        assert_eq!(quarantine.failed(look("a", "north", &bad), START), None);
+        assert_eq!(quarantine.failed(call("a", "north", &bad), START), None, "one requester counts once");
+        assert_eq!(quarantine.failed(call("b", "south", &bad), START), None);
+        quarantine.failed(look("c", "east", &bad), START).unwrap();
+        let until = quarantine.until(START).unwrap();
+
+        // What an honest requester has is looked at, however often, and rendered.
+        for name in ["d", "e", "d"] {
+            assert_eq!(quarantine.admit(look(name, "west", &good), START), Admission::Trial);
+            quarantine.looked(look(name, "west", &good));
+        }
+        assert_eq!(quarantine.until(START), Some(until), "it says nothing about rendering");
+        assert_eq!(quarantine.admit(call("d", "west", &good), START), Admission::Trial);
+        quarantine.ended(call("d", "west", &good));
+
+        // One failure is enough for a requester.
+        assert_eq!(quarantine.admit(look("c", "east", &bad), START), Admission::Refused(until), "it failed with it");
+        assert_eq!(quarantine.admit(look("f", "far", &bad), START), Admission::Trial);
+        quarantine.failed(look("f", "far", &bad), START);
+        assert_eq!(quarantine.admit(look("g", "far", &good), START), Admission::Refused(until));
+        let woken: Vec<_> = quarantine.rendered(call("d", "west", &good)).into_iter().collect();
+        assert_eq!(woken, ["c", "f", "g"].map(str::to_owned));
+    }
+
+    #[test]
+    fn content_that_is_looked_at_in_the_end_did_not_fail() {
+        let (bad, good) = (Digest::of(b"bad"), Digest::of(b"good"));
+        let mut quarantine = Quarantine::default();
+        for name in ["a", "b"] {
+            quarantine.failed(look(name, name, &bad), START);
+        }
+        quarantine.looked(look("a", "a", &good));
+        assert_eq!(quarantine.failed(look("c", "c", &bad), START), None);
+        assert!(quarantine.failed(look("d", "d", &bad), START).is_some());
+    }
+
+    #[test]
     fn a_trial_without_a_result_is_not_lost() {
         let (bad, good) = (Digest::of(b"bad"), Digest::of(b"good"));
         let (mut quarantine, _) = quarantined(&bad);
@@ -292,16 +383,19 @@ mod tests {
         inputs: u8,
         outcome: u8,
         minutes: u16,
+        purpose: Purpose,
     }
 
     fn acts(requesters: u8) -> impl Strategy<Value = Vec<Act>> {
-        let act = (0..requesters, 0..4_u8, 0..3_u8, 0..4_u8, 0..40_u16);
-        let act = act.prop_map(|(requester, deployment, inputs, outcome, minutes)| Act {
+        let purpose = prop_oneof![Just(Purpose::Detect), Just(Purpose::Render)];
+        let act = (0..requesters, 0..4_u8, 0..3_u8, 0..4_u8, 0..40_u16, purpose);
+        let act = act.prop_map(|(requester, deployment, inputs, outcome, minutes, purpose)| Act {
             requester,
             deployment,
             inputs,
             outcome,
             minutes,
+            purpose,
         });
         vec(act, 0..60)
     }
@@ -318,13 +412,14 @@ mod tests {
             let requester = format!("r{}", act.requester);
             let deployment = format!("{requester}-{}", act.deployment);
             let inputs = Digest::of(&[act.inputs]);
-            let call = call(&deployment, &requester, &inputs);
+            let call = Call { purpose: act.purpose, ..call(&deployment, &requester, &inputs) };
             let admission = quarantine.admit(call, now);
             check(act, admission, now);
             if matches!(admission, Admission::Refused(_)) {
                 continue;
             }
             match act.outcome {
+                0 if act.purpose == Purpose::Detect => quarantine.looked(call),
                 0 => drop(quarantine.rendered(call)),
                 1 => quarantine.ended(call),
                 _ => {
@@ -353,6 +448,9 @@ mod tests {
             let (mut quarantine, inputs) = (Quarantine::default(), Digest::of(b"honest"));
             let now = perform(&mut quarantine, &before, |_, _, _| {});
             let honest = call("honest", "honest", &inputs);
+            let detected = look("honest", "honest", &inputs);
+            prop_assert!(!matches!(quarantine.admit(detected, now), Admission::Refused(_)));
+            quarantine.looked(detected);
             prop_assert!(!matches!(quarantine.admit(honest, now), Admission::Refused(_)));
             quarantine.rendered(honest);
             let mut refused = 0;
@@ -362,7 +460,7 @@ mod tests {
 
         #[test]
         fn a_quarantine_is_bounded_and_costs_each_requester_one_call(acts in acts(8)) {
-            let mut trials: BTreeSet<(Duration, u8)> = BTreeSet::new();
+            let mut trials: BTreeSet<(Duration, u8, bool)> = BTreeSet::new();
             let mut current = None;
             perform(&mut Quarantine::default(), &acts, |act, admission, now| match admission {
                 Admission::Refused(until) => {
@@ -371,7 +469,8 @@ mod tests {
                 }
                 Admission::Trial if act.outcome > 1 => {
                     if let Some(until) = current.filter(|until| *until > now) {
-                        assert!(trials.insert((until, act.requester)), "a second call of one requester");
+                        let trial = (until, act.requester, act.purpose == Purpose::Detect);
+                        assert!(trials.insert(trial), "a second call of one requester");
                     }
                 }
                 Admission::Free => {

@@ -194,12 +194,7 @@ impl Inner {
             return Err(CompileError::Quarantined(problem).into());
         }
         let span = tracing::debug_span!("compile", digest = %digest.short(), bytes = wasm.len());
-        match tracing::Instrument::instrument(self.compile(digest, wasm), span).await {
-            Err(LoadError::Compile(error)) if error.needs_quarantine() => {
-                Err(self.quarantine_component(digest, &error).await.into())
-            }
-            result => result,
-        }
+        tracing::Instrument::instrument(self.compile(digest, wasm), span).await
     }
 
     /// Compiles a component: a small one in a quick attempt first.
@@ -216,6 +211,7 @@ impl Inner {
                 next: next.cloned(),
                 engine: self.wasm.clone(),
                 cache: self.cache.clone(),
+                quarantine: Arc::clone(&self.quarantine),
                 turn,
             });
             let ended = self.threads.run_to_end(tracing::Instrument::in_current_span(attempt)).await;
@@ -257,16 +253,6 @@ impl Inner {
         let (quarantine, digest) = (Arc::clone(&self.quarantine), digest.clone());
         let look = move || quarantine.problem(&digest, SystemTime::now());
         self.threads.run_blocking(look).await.map_err(|error| LoadError::Internal(error.to_string()))
-    }
-
-    /// Quarantines a component, so that it is not compiled again for a while. Returns the same error that later
-    /// attempts get, so that the status does not change between them.
-    async fn quarantine_component(&self, digest: &Digest, error: &CompileError) -> CompileError {
-        let problem = error.to_string();
-        let (quarantine, digest, text) = (Arc::clone(&self.quarantine), digest.clone(), problem.clone());
-        // If this fails, the next attempt compiles the component again, which is harmless.
-        let _ = self.threads.run_blocking(move || quarantine.add(&digest, text, SystemTime::now())).await;
-        CompileError::Quarantined(problem)
     }
 
     async fn cached(&self, digest: &Digest) -> Result<Option<Component>, LoadError> {

@@ -195,6 +195,35 @@ async fn a_compilation_is_not_lost_when_its_caller_stops_waiting() {
     detects_nothing(&self::engine(&cache, absent, CompileLimits::default()), &wasm).await;
 }
 
+/// A compiler that notes that it began, waits for a file, and crashes.
+const CRASHING_LATER: &str = r#"
+echo run >> "$1/attempts"
+until [ -e "$1/go" ]; do sleep 0.01; done
+exit 101
+"#;
+
+/// Else a caller that leaves, as a start of the controller does after some seconds, would have it compiled again and again.
+#[tokio::test]
+async fn a_compilation_that_fails_after_its_caller_left_is_quarantined() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().to_str().unwrap().to_owned();
+    let arguments = ["-c", CRASHING_LATER, "sh", &place];
+    let compiler = Compiler::Child { program: "/bin/sh".into(), arguments: arguments.map(Into::into).to_vec() };
+    let engine = engine(&directory.path().join("cache"), compiler, CompileLimits::default());
+    let attempts = || fs::read_to_string(directory.path().join("attempts")).unwrap_or_default();
+    let wasm = idle();
+    {
+        let mut load = std::pin::pin!(engine.load(&wasm));
+        while attempts().is_empty() {
+            assert!(tokio::time::timeout(Duration::from_millis(10), &mut load).await.is_err(), "the compiler waits");
+        }
+    }
+    fs::write(directory.path().join("go"), "").unwrap();
+    let error = engine.load(&wasm).await.err().unwrap();
+    assert_eq!(error.to_string(), quarantined("the compiler ended with exit code 101"));
+    assert_eq!(attempts(), "run\n", "it is not compiled again");
+}
+
 #[tokio::test]
 async fn missing_and_crashing_compilers_are_reported() {
     let run =

@@ -23,7 +23,7 @@ pub fn normalized(name: &str) -> String {
     let host = host.to_ascii_lowercase();
     let host = match host.rsplit_once(':') {
         Some((name, "443")) => name,
-        // This machine is asked without TLS by default.
+        // A registry on this machine may be one without TLS.
         Some((name, "80")) if is_loopback(name) => name,
         _ => &host,
     };

@@ -63,14 +63,16 @@ impl Provisioner for ResolveSet {
         let members = member::members(nodes, request.name(), &mut errors);
         if errors.is_empty() && members.is_empty() {
             let message = "the set has no member: there is no file with a BundleDeployment";
-            let finding = Diagnostic::error("NoMembers", message);
+            let first = content.files("").into_iter().map(|file| file.path).find(|path| load::is_manifest(path));
+            let finding = Diagnostic::error("NoMembers", message).at(first.as_deref().unwrap_or("."));
             errors.push(finding.help(
                 "put at least one manifest of a BundleDeployment into a file that ends with .yaml, .yml or .json",
             ));
         }
-        if members.len() > MEMBERS {
+        if let Some(first) = members.get(MEMBERS) {
             let message = format!("the set has {} members, and {MEMBERS} at most are allowed", members.len());
-            errors.push(Diagnostic::error("TooManyMembers", message).help("divide it into several sets"));
+            let finding = Diagnostic::error("TooManyMembers", message).at(&first.path).within(&first.node, "");
+            errors.push(finding.help("divide it into several sets"));
         }
         let graph: BTreeMap<&str, &[String]> =
             members.iter().map(|member| (member.name.as_str(), member.depends_on.as_slice())).collect();

@@ -83,6 +83,7 @@ fn what_is_wrong_has_its_place() {
             refused(&Bundle::new([("a.yaml", member("a", "b")), ("b.yaml", member("b", "a"))])),
             refused(&Bundle::new([("a.yaml", member("a", "c"))])),
             refused(&Bundle::new([("README.md", "nothing")])),
+            refused(&Bundle::new([("b.yaml", "---\n"), ("a.txt", "nothing")])),
         ]
         .join("\n")
     );

@@ -44,7 +44,12 @@ impl Place {
         let store = Store::open(&directory.path().join("cache"), limits()).expect("a store");
         // The timeout for a silent registry does not matter here.
         let brief = Duration::from_millis(500);
-        let options = ImageOptions { connect_timeout: brief, idle_timeout: brief, ..ImageOptions::default() };
+        let options = ImageOptions {
+            connect_timeout: brief,
+            idle_timeout: brief,
+            plain_http_registries: vec![crate::image::server()],
+            ..ImageOptions::default()
+        };
         let images = Images::new(store.clone(), options);
         Self { directory, store, images, used: 0 }
     }

@@ -45,6 +45,11 @@ pub(crate) fn holds(input: &[u8]) {
     });
 }
 
+/// The registry, which speaks no TLS.
+pub(crate) fn server() -> String {
+    Server::get().address.to_string()
+}
+
 /// References and pull secrets: the canonical form of a parsed reference means the same, and no message shows a secret.
 fn reference(text: &str, secret: &[u8]) {
     let image: ImageReference = match text.parse() {

@@ -37,8 +37,21 @@ impl DockerRegistry {
     /// # Panics
     /// The program cannot be run, or does not listen.
     pub fn start(program: &Path) -> Self {
+        Self::with(program, certificates())
+    }
+
+    /// Starts the registry with a certificate as `openssl req -x509` makes it: self-signed, and one of an authority (CA:TRUE).
+    ///
+    /// # Panics
+    /// The program cannot be run, or does not listen.
+    pub fn start_self_signed(program: &Path) -> Self {
+        let (certificate, key) = self_signed();
+        Self::with(program, (certificate.clone(), certificate, key))
+    }
+
+    /// Starts the registry with the certificate of an authority, and the certificate and the key of the server.
+    fn with(program: &Path, (authority, certificate, key): (String, String, String)) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let (authority, certificate, key) = certificates();
         let path = |name: &str| directory.path().join(name);
         for (name, text) in [("tls.crt", certificate.as_str()), ("tls.key", &key), ("htpasswd", HTPASSWD)] {
             fs::write(path(name), text).unwrap();
@@ -78,6 +91,15 @@ impl Drop for DockerRegistry {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// A certificate of an authority that is one of a server on loopback as well, and its key.
+fn self_signed() -> (String, String) {
+    let mut certificate = CertificateParams::default();
+    certificate.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    certificate.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+    let key = KeyPair::generate().unwrap();
+    (certificate.self_signed(&key).unwrap().pem(), key.serialize_pem())
 }
 
 /// The certificate of an authority, and the certificate and the key of a server on loopback.

@@ -237,6 +237,26 @@ async fn a_component_that_crashes_for_several_tenants_is_quarantined_until_it_re
     world.finish().await;
 }
 
+/// A component that crashes when it looks at bundles is quarantined like one that crashes when it renders them, although no BundleDeployment
+/// names its class. An honest tenant's bundle is recognised and rendered nevertheless, which ends that.
+#[tokio::test]
+async fn a_component_that_crashes_for_several_tenants_when_it_looks_at_bundles_is_quarantined() {
+    let world = World::new().await;
+    let class = world.name();
+    create_class(&world, &class, json!({})).await;
+    for number in 0..3 {
+        let name = format!("{class}-{number}");
+        deploy_in(&world, &name, "", &Bundle::empty().with("detect", "panic")).await;
+        world.condition(&name, "Ready", "False", "ProvisionerNotDetected").await;
+    }
+    class_is(&world, &class, "ProvisionerQuarantined").await;
+    let honest = format!("{class}-honest");
+    deploy_in(&world, &honest, "", &Bundle::empty().with("detect", "hostile+v0").with("provision", "ok")).await;
+    world.ready(&honest).await;
+    class_is(&world, &class, "ProvisionerReady").await;
+    world.finish().await;
+}
+
 /// Another component is called at once.
 #[tokio::test]
 async fn a_quarantine_ends_with_another_component_and_when_an_administrator_requests_it() {

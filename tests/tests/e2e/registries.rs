@@ -186,7 +186,11 @@ async fn pull_secrets_of_a_service_account_are_used_where_the_administrator_says
 
     world.stop_controller().await;
     let restart = |world: &mut World, account: &str| {
-        world.start_controller_changed(|options| options.pull_secrets_of = Some(account.to_owned()));
+        let plain = vec![locked.host()];
+        world.start_controller_changed(|options| {
+            options.pull_secrets_of = Some(account.to_owned());
+            options.plain_http_registries = plain;
+        });
     };
     restart(&mut world, "absent");
     let expected =

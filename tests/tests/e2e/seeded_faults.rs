@@ -208,15 +208,18 @@ impl Faults {
         config.headers.push((USER_AGENT, HeaderValue::from_static(CONTROLLER)));
         let client = chandler_client::builder(config).expect("a configuration").build();
         let metrics = scraper.metrics.clone();
-        world.start_controller_with(InProcess::UserAgent, client, |options| {
-            options.metrics = Some(metrics);
-            options.concurrency = 1;
-        });
         let username = "user".to_owned();
         let authentication = Authentication::Basic { username, password: "s3cret".to_owned() };
         let locked = Registry::start(RegistryOptions { authentication, ..RegistryOptions::default() }).await;
+        let locked = locked.expect("a registry");
+        let plain = vec![locked.host()];
+        world.start_controller_with(InProcess::UserAgent, client, |options| {
+            options.metrics = Some(metrics);
+            options.concurrency = 1;
+            options.plain_http_registries = plain;
+        });
         let alerted = NotificationServer::start(&[Reply::Status(404); 100]).await;
-        Self { world, scraper, locked: locked.expect("a registry"), alerted }
+        Self { world, scraper, locked, alerted }
     }
 
     fn name(&self, suffix: &str) -> String {

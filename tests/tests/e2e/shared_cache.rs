@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_devregistry::{Authentication, Fault, FaultOn, Options, Registry};
-use chandler_tests::{World, bundles::Bundle, world::condition};
+use chandler_tests::{Cluster, World, bundles::Bundle, world::condition};
 use serde_json::{Value, json};
 
 use crate::{PLAIN, permissions::apply};
@@ -37,8 +37,10 @@ fn with_secret(world: &World, image: &str) -> Value {
 
 #[tokio::test]
 async fn knowing_a_digest_does_not_grant_access_to_cached_content() {
-    let world = World::new().await;
+    let mut world = World::without_controller(Cluster::acquire().await).await;
     let (registry, image) = private(&world).await;
+    let plain = vec![registry.host()];
+    world.start_controller_changed(|options| options.plain_http_registries = plain);
     let name = world.name();
     world.apply(&name, with_secret(&world, &image)).await;
     world.ready(&name).await;

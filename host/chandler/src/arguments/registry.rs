@@ -11,7 +11,7 @@ const HEADING: &str = "Images";
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct RegistryArguments {
     /// Use HTTP for this registry, or allow URLs with http:// on this server (host or host:port). Repeatable. Loopback addresses need not
-    /// be listed
+    /// be listed, except for a registry without TLS that asks for credentials
     #[arg(long = "plain-http-registry", value_name = "HOST", help_heading = HEADING)]
     pub plain_http_registries: Vec<String>,
 

@@ -97,7 +97,8 @@ pub struct Controller {
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Use HTTP for this registry (host or host:port). Repeatable
+    /// Use HTTP for this registry (host or host:port). Repeatable. Loopback addresses need not be listed, except for a registry without TLS
+    /// that asks for credentials
     #[arg(long = "plain-http-registry", value_name = "HOST")]
     pub plain_http_registries: Vec<String>,
 

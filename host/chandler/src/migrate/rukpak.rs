@@ -10,7 +10,7 @@ use super::{
     migration::{name_apart, text},
 };
 
-/// The class of Helm charts, which Chandler does not have.
+/// The class of Helm charts, which is not built in.
 const HELM: &str = "core-rukpak-io-helm";
 /// The classes that ignore `spec.config` in rukpak.
 const WITHOUT_CONFIG: [&str; 2] = ["core-rukpak-io-plain", "core-rukpak-io-registry"];
@@ -52,8 +52,10 @@ fn migration(deployment: &Value, objects: &Objects) -> Migration {
     let class = text(deployment, "/spec/template/spec/provisionerClassName").unwrap_or_default().to_owned();
     let Some(source) = source(deployment, objects, &mut migration) else { return migration };
     if class == HELM {
-        migration
-            .note("Chandler has no provisioner for Helm charts: render the chart as a plain+v0 bundle (docs/plain.md)");
+        migration.note(format!(
+            "the provisioner for Helm charts is not built in: first publish its component, and create the ProvisionerClass {HELM} with it \
+             (docs/helm.md)"
+        ));
     }
     for field in ["labels", "annotations"] {
         if deployment.pointer(&format!("/spec/template/metadata/{field}")).is_some() {

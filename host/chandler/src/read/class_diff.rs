@@ -1,8 +1,9 @@
 //! Renders the BundleDeployments of a class with the component that rendered what they run and with the one that the class has now, and
 //! compares the releases.
 //!
-//! Both run on this machine: the API server is asked for the BundleDeployments and the values of their configurations alone, so that a
-//! comparison of thousands costs it little, and the user sees what the user may read.
+//! Both run on this machine: the API server is asked for pages of BundleDeployments and the values of their configurations alone, so that a
+//! comparison of thousands costs it little, and the user sees what the user may read. A BundleDeployment is a request of its own only where all
+//! of them together are too large to be kept.
 
 use std::{collections::HashMap, path::Path, sync::Arc};
 
@@ -11,7 +12,10 @@ use chandler_builtin::Provisioners;
 use chandler_core::Release;
 use chandler_engine::{CallError, Provisioner};
 use futures::{StreamExt as _, stream};
-use kube::{Client, ResourceExt as _};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ApiResource, DynamicObject, ListParams},
+};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
@@ -36,6 +40,10 @@ use crate::{
 const AT_ONCE: usize = 8;
 /// How many earlier components are kept in memory, besides the ones in use.
 const EARLIER: usize = 8;
+/// The largest number of BundleDeployments of a page: unlike names, whole ones may be large.
+const PAGE: u32 = 100;
+/// The largest size of the BundleDeployments that are kept from the pages, in bytes of JSON. The others are read when it is their turn.
+const KEPT_BYTES: usize = 32 << 20;
 
 /// The component of a class, and what is needed to compare with it.
 pub struct ClassDiff<'a> {
@@ -53,6 +61,13 @@ pub struct ClassDiff<'a> {
     pub class: &'a str,
     /// The component to compare with.
     pub newest: &'a ChosenProvisioner,
+}
+
+/// A BundleDeployment of the class, with its name.
+struct Listed {
+    name: String,
+    /// `None` if it is read when it is its turn.
+    deployment: Option<Box<BundleDeployment>>,
 }
 
 /// The components that rendered releases, or why they cannot be had.
@@ -92,10 +107,10 @@ impl ClassDiff<'_> {
     /// The BundleDeployments cannot be listed, the APIs of the cluster cannot be discovered, or `each` fails. Failures of one
     /// BundleDeployment are passed to `each`.
     pub async fn run(&self, mut each: impl FnMut(Checked) -> Result<(), CommandError>) -> Result<(), CommandError> {
-        let names = preflight::names(self.client, None).await?;
+        let listed = self.listed(KEPT_BYTES).await?;
         let facts = &ClusterFacts::of(self.client).await?;
         let earlier = &Earlier::new();
-        let checks = names.iter().map(|name| Box::pin(self.named(name, facts, earlier)));
+        let checks = listed.into_iter().map(|listed| Box::pin(self.checked(listed, facts, earlier)));
         let mut checks = stream::iter(checks).buffered(AT_ONCE);
         while let Some(checked) = checks.next().await {
             if let Some(checked) = checked {
@@ -105,15 +120,53 @@ impl ClassDiff<'_> {
         Ok(())
     }
 
-    /// Compares one; `None` if it uses another class, or is gone or being deleted.
-    async fn named(&self, name: &str, facts: &ClusterFacts, earlier: &Earlier) -> Option<Checked> {
-        let deployment = match preflight::existing(self.client, name).await {
-            Ok(found) => found?,
-            Err(unchecked) => return Some(*unchecked),
-        };
-        if summary::class(&deployment) != Some(self.class) {
-            return None;
+    /// The BundleDeployments of the class, by name. They are listed before the first bundle is fetched, since the pages expire. Of those that
+    /// are larger than `budget` together, the names are kept.
+    async fn listed(&self, mut budget: usize) -> Result<Vec<Listed>, CommandError> {
+        // One that cannot be decoded must not be a failure of all: it is read again, and reported by its name.
+        let resource = ApiResource::erase::<BundleDeployment>(&());
+        let deployments: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let mut listed = Vec::new();
+        let mut selected = ListParams::default().limit(PAGE);
+        loop {
+            let page = deployments.list(&selected).await.map_err(|error| preflight::not_listed(&error))?;
+            for object in page.items {
+                let name = object.name_any();
+                let json = serde_json::to_value(object).unwrap_or_default();
+                let size = json.to_string().len();
+                let deployment = match serde_json::from_value::<BundleDeployment>(json) {
+                    Ok(deployment) if !self.has_class(&deployment) => continue,
+                    Ok(deployment) => budget.checked_sub(size).map(|left| {
+                        budget = left;
+                        Box::new(deployment)
+                    }),
+                    Err(_) => None,
+                };
+                listed.push(Listed { name, deployment });
+            }
+            match page.metadata.continue_ {
+                Some(token) if !token.is_empty() => selected.continue_token = Some(token),
+                _ => break,
+            }
         }
+        listed.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(listed)
+    }
+
+    /// Whether a BundleDeployment uses the class, and is not being deleted.
+    fn has_class(&self, deployment: &BundleDeployment) -> bool {
+        summary::class(deployment) == Some(self.class) && deployment.metadata.deletion_timestamp.is_none()
+    }
+
+    /// Compares one; `None` if it uses another class now, or is gone or being deleted.
+    async fn checked(&self, listed: Listed, facts: &ClusterFacts, earlier: &Earlier) -> Option<Checked> {
+        let deployment = match listed.deployment {
+            Some(deployment) => *deployment,
+            None => match preflight::existing(self.client, &listed.name).await {
+                Ok(found) => found.filter(|deployment| self.has_class(deployment))?,
+                Err(unchecked) => return Some(*unchecked),
+            },
+        };
         Some(self.deployment(&deployment, facts, earlier).await)
     }
 

@@ -6,8 +6,8 @@ use std::{
 };
 
 use chandler_content::{
-    ArchiveError, ArchiveUrl, ContentError, DownloadError, Downloaded, FailureClass, ImageAccess, ImageOptions,
-    ImageReference, Images, Limits, RegistryError, ResolvedArchive, ServerFailure, Store, Tree,
+    AccessError, ArchiveError, ArchiveUrl, ContentError, DownloadError, Downloaded, FailureClass, ImageAccess,
+    ImageOptions, ImageReference, Images, Limits, RegistryError, ResolvedArchive, ServerFailure, Store, Tree,
 };
 use chandler_core::{Content, Digest};
 use chandler_proxies::Proxies;
@@ -139,10 +139,15 @@ async fn download(url: &ArchiveUrl, digest: Option<&Digest>, images: &Images) ->
 
 /// A client with the settings of this machine.
 pub fn images(store: Store, registry: &RegistryOptions) -> Result<Images, CommandError> {
+    Ok(Images::new(store, image_options(registry)?))
+}
+
+/// How registries are reached from this machine, to pull and to push.
+pub fn image_options(registry: &RegistryOptions) -> Result<ImageOptions, CommandError> {
     let plain_http_registries = registry.plain_http_registries.clone();
     let registries = registry_settings::of(registry)?;
     let proxies = Proxies::from_environment();
-    Ok(Images::new(store, ImageOptions { plain_http_registries, registries, proxies, ..ImageOptions::default() }))
+    Ok(ImageOptions { plain_http_registries, registries, proxies, ..ImageOptions::default() })
 }
 
 /// The error for content that could not be read, with what helps.
@@ -151,7 +156,7 @@ pub(super) fn refused(what: &str, error: &ContentError) -> CommandError {
 }
 
 /// What helps.
-fn hint(error: &ContentError) -> String {
+pub fn hint(error: &ContentError) -> String {
     let text = match error {
         ContentError::Registry(error) => return registry_hint(error),
         ContentError::Endpoints { decisive, .. } => return hint(decisive),
@@ -165,6 +170,11 @@ fn hint(error: &ContentError) -> String {
         | ContentError::Checkout { error, .. } => archive_hint(error),
         ContentError::Git { .. } => {
             "check the URL of the repository, its revision and its directory: `git ls-remote URL`"
+        }
+        ContentError::Access(AccessError::HostCertificates { registry, .. }) => {
+            return format!(
+                "check the files in ~/.config/containers/certs.d/{registry}, or in /etc/containers/certs.d"
+            );
         }
         ContentError::Access(_) | ContentError::Reference(_) => {
             "check the image and --registry-config; `docker login` writes the default file"
@@ -257,14 +267,17 @@ fn registry_hint(error: &RegistryError) -> String {
             "check the name and the credentials (--registry-config): `docker login {host}` writes the default file; many registries \
              deny access to a repository that does not exist"
         ),
-        ServerFailure::Tls => {
-            "trust the authority of the registry: set SSL_CERT_FILE to a file with its certificate".to_owned()
+        ServerFailure::Tls => format!(
+            "trust the authority of the registry: put its certificate into ~/.config/containers/certs.d/{host}/ca.crt"
+        ),
+        ServerFailure::Plaintext => {
+            format!("give {host} a certificate; on this machine, --plain-http-registry {host} allows to send them")
         }
         ServerFailure::Protocol => format!("check that {host} is an OCI registry: `curl -i {scheme}://{host}/v2/`"),
         ServerFailure::Blocked => BLOCKED_HINT.to_owned(),
         // Registries have no host key.
-        ServerFailure::Address | ServerFailure::Plaintext | ServerFailure::HostKey => {
-            format!("check the address of {host}, and whether it needs --plain-http-registry")
+        ServerFailure::Address | ServerFailure::HostKey => {
+            format!("check the address of {host}, and where it redirects: `curl -iL {scheme}://{host}/v2/`")
         }
     }
 }

@@ -3,18 +3,11 @@
 use std::{collections::BTreeMap, error::Error, fs::File, io::Read as _, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use chandler_content::{Credentials, ImageReference, Store};
-use chandler_core::{Content, Digest};
-use chandler_proxies::Proxies;
-use chandler_registries::certificates::HostCertificates;
-use flate2::read::GzDecoder;
-use http::HeaderValue;
-use oci_client::{
-    Client, Reference, RegistryOperation,
-    client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol},
-    errors::{OciDistributionError, OciErrorCode},
-    secrets::RegistryAuth,
+use chandler_content::{
+    ContentError, ImageOptions, ImageReference, PushRepository, RegistryError, ServerFailure, Store,
 };
+use chandler_core::{Content, Digest};
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -33,10 +26,6 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 /// How long a registry may be silent.
 const SILENCE: Duration = Duration::from_mins(1);
-/// A `NO_PROXY` for a client that parses addresses before it looks for `*`.
-const EVERY_SERVER: &str = "*,0.0.0.0/0,::/0";
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(10);
 
 /// An image with one layer.
 pub struct Image {
@@ -165,30 +154,23 @@ pub async fn push(
             .because(&error)
             .hint("push to another registry, or change registries.conf; --registries-conf names another file")
     })?;
-    let auth = credentials(to, registry).await?;
-    let (client, is_plain) = client(to, registry)?;
-    let failed = |error: OciDistributionError| {
-        CommandError::failed(format!("failed to push {to}")).cause(text(&error)).hint(hint(&error, to, is_plain))
+    let failed = |error: ContentError| {
+        CommandError::failed(format!("failed to push {to}")).because(&error).hint(hint(&error, to))
     };
-    let reference: Reference = to.to_string().parse().map_err(|error: oci_client::ParseError| {
-        CommandError::usage(format!("{to} is not an image that can be pushed")).because(&error)
-    })?;
-    client.auth(&reference, &auth, RegistryOperation::Push).await.map_err(failed)?;
+    let repository = repository(to, registry).await?;
     for digest in image.blobs() {
         let (image, wanted) = (Arc::clone(&image), digest.clone());
         let blob = tokio::task::spawn_blocking(move || image.blob(&wanted)).await;
         let blob = blob.map_err(|error| CommandError::failed("failed to read the image").because(&error))??;
-        client.push_blob(&reference, blob, digest.as_str()).await.map_err(failed)?;
+        repository.push_blob(&digest, blob).await.map_err(failed)?;
     }
     let mut manifests = image.manifests();
     let last = manifests.pop().ok_or_else(|| CommandError::failed("the image has no manifest"))?;
     for Manifest { media_type, digest, bytes } in manifests {
         // A part of the image has no tag.
-        let (host, repository) = (reference.registry().to_owned(), reference.repository().to_owned());
-        let part = Reference::with_digest(host, repository, digest.as_str().to_owned());
-        client.push_manifest_raw(&part, bytes, header(&media_type)?).await.map_err(failed)?;
+        repository.push_manifest(&digest.to_string(), &media_type, bytes.into()).await.map_err(failed)?;
     }
-    client.push_manifest_raw(&reference, last.bytes, header(&last.media_type)?).await.map_err(failed)?;
+    repository.push_manifest(&version(to), &last.media_type, last.bytes.into()).await.map_err(failed)?;
     Ok(last.digest)
 }
 
@@ -197,159 +179,41 @@ pub async fn push(
 /// # Errors
 /// The registry does not answer, or refuses access.
 pub async fn existing(image: &ImageReference, registry: &RegistryOptions) -> Result<Option<Vec<u8>>, CommandError> {
-    let auth = credentials(image, registry).await?;
-    let (client, is_plain) = client(image, registry)?;
-    let reference: Reference = image.to_string().parse().map_err(|error: oci_client::ParseError| {
-        CommandError::usage(format!("{image} is not an image that can be read")).because(&error)
-    })?;
-    match client.pull_manifest_raw(&reference, &auth, &[MANIFEST]).await {
-        Ok((bytes, _)) => Ok(Some(bytes.to_vec())),
-        Err(OciDistributionError::ImageManifestNotFoundError(_)) => Ok(None),
-        Err(OciDistributionError::RegistryError { envelope, .. })
-            if envelope
-                .errors
-                .iter()
-                .any(|error| matches!(error.code, OciErrorCode::ManifestUnknown | OciErrorCode::NotFound)) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(CommandError::failed(format!("failed to read {image}"))
-            .cause(text(&error))
-            .hint(hint(&error, image, is_plain))),
-    }
-}
-
-fn header(media_type: &str) -> Result<HeaderValue, CommandError> {
-    HeaderValue::from_str(media_type)
-        .map_err(|error| CommandError::failed(format!("{media_type:?} is not a media type")).because(&error))
-}
-
-async fn credentials(image: &ImageReference, registry: &RegistryOptions) -> Result<RegistryAuth, CommandError> {
-    match source::access(image, registry).await?.credentials {
-        None => Ok(RegistryAuth::Anonymous),
-        Some(Credentials::Basic { username, password }) => Ok(RegistryAuth::Basic(username, password)),
-        Some(Credentials::RegistryToken(token)) => Ok(RegistryAuth::Bearer(token)),
-        Some(Credentials::IdentityToken(_) | Credentials::SshKey(_)) => Err(CommandError::failed(format!(
-            "the credentials for {} are an identity token, which this command cannot use",
-            image.registry_name()
-        ))
-        .hint(format!("log in with a password or an access token: `docker login {}`", image.registry_name()))),
-    }
-}
-
-/// A client, and whether it asks without TLS.
-fn client(image: &ImageReference, registry: &RegistryOptions) -> Result<(Client, bool), CommandError> {
-    // Fails harmlessly if this process has one.
-    rustls::crypto::ring::default_provider().install_default().ok();
-    let unusable = |error: &(dyn Error + 'static)| {
-        CommandError::failed(format!("failed to read the certificates for {}", image.registry_name())).because(error)
-    };
-    let certificates = registry_settings::of(registry)?.certificates(image).map_err(|error| unusable(&error))?;
-    let is_plain = certificates.is_none() && image.may_be_plain(&registry.plain_http_registries);
-    let HostCertificates { authorities, client } = certificates.unwrap_or_default();
-    if client.is_some() {
-        return Err(CommandError::failed(format!(
-            "certs.d has a client certificate for {}, which this command cannot use",
-            image.registry_name()
-        ))
-        .hint(format!("push with another tool: `skopeo copy --all docker://OTHER docker://{image}`")));
-    }
-    let authorities = pem::parse_many(authorities.unwrap_or_default()).map_err(|error| unusable(&error))?;
-    let proxies = Proxies::from_environment();
-    let (host, port) = match image.registry().rsplit_once(':') {
-        Some((host, port)) if let Ok(port) = port.parse() => (host, Some(port)),
-        _ => (image.registry(), None),
-    };
-    let proxy = proxies.select(if is_plain { "http" } else { "https" }, host, port);
-    let proxy = proxy.map_err(|error| CommandError::failed("failed to choose the proxy").because(&error))?;
-    let url = proxy.map(chandler_proxies::Proxy::secret_url);
-    let client = Client::try_from(ClientConfig {
-        // The client also decides by itself, for the token server; without a variable, it would read the environment with other rules.
-        no_proxy: Some(if proxy.is_some() { proxies.no_proxy() } else { EVERY_SERVER }.to_owned()),
-        http_proxy: url.clone().filter(|_| is_plain),
-        https_proxy: Some(url.unwrap_or_else(|| "http://none.invalid".to_owned())),
-        protocol: if is_plain { ClientProtocol::Http } else { ClientProtocol::Https },
-        extra_root_certificates: authorities.into_iter().map(trusted).collect(),
-        read_timeout: Some(SILENCE),
-        connect_timeout: Some(CONNECT),
-        user_agent: concat!("chandler/", env!("CARGO_PKG_VERSION")),
-        ..ClientConfig::default()
+    let found = repository(image, registry).await?.manifest(&version(image), MANIFEST).await;
+    found.map_err(|error| {
+        CommandError::failed(format!("failed to read {image}")).because(&error).hint(hint(&error, image))
     })
-    .map_err(|error| CommandError::failed("failed to set up the connection to the registry").because(&error))?;
-    Ok((client, is_plain))
 }
 
-fn trusted(authority: pem::Pem) -> Certificate {
-    Certificate { encoding: CertificateEncoding::Der, data: authority.into_contents() }
-}
-
-/// What failed, with its causes.
-fn text(error: &OciDistributionError) -> String {
-    let mut text = match error {
-        OciDistributionError::UnauthorizedError { url } => return format!("the registry denies access to {url}"),
-        OciDistributionError::RegistryError { envelope, url } => {
-            let first = envelope.errors.first().map(|error| format!(": {}", error.message)).unwrap_or_default();
-            return format!("the registry refused {url}{first}");
-        }
-        OciDistributionError::ServerError { code, url, .. } => return format!("the registry answered {code} at {url}"),
-        other => other.to_string(),
-    };
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
-}
-
-/// What helps if the certificate of the registry is refused.
-fn certificate_hint(problem: &str, image: &ImageReference) -> Option<String> {
-    let host = image.registry();
-    // The library that pushes accepts no certificate of an authority as a server's, even if it is in certs.d. The controller does.
-    if problem.contains("CaUsedAsEndEntity") {
-        return Some(format!(
-            "{host} presents the certificate of an authority (CA:TRUE): give it one with CA:FALSE, or push with another tool: \
-             `skopeo copy --all docker://OTHER docker://{image}`"
-        ));
-    }
-    problem.contains("certificate").then(|| {
-        format!(
-            "trust the authority of the registry: put its certificate into ~/.config/containers/certs.d/{host}/ca.crt"
-        )
+/// The repository of an image, with the settings and the credentials of this machine.
+async fn repository(image: &ImageReference, registry: &RegistryOptions) -> Result<PushRepository, CommandError> {
+    let access = source::access(image, registry).await?;
+    let options = ImageOptions { idle_timeout: SILENCE, ..source::image_options(registry)? };
+    PushRepository::open(image, &access, options).await.map_err(|error| {
+        CommandError::failed(format!("failed to connect to {}", image.registry_name()))
+            .because(&error)
+            .hint(hint(&error, image))
     })
+}
+
+/// The tag or the digest that an image is pushed with.
+fn version(image: &ImageReference) -> String {
+    image.digest().map_or_else(|| image.tag().unwrap_or("latest").to_owned(), ToString::to_string)
 }
 
 /// What helps.
-fn hint(error: &OciDistributionError, image: &ImageReference, is_plain: bool) -> String {
+fn hint(error: &ContentError, image: &ImageReference) -> String {
     let host = image.registry();
-    let scheme = if is_plain { "http" } else { "https" };
-    if let Some(hint) = certificate_hint(&text(error), image) {
-        return hint;
-    }
     match error {
-        OciDistributionError::UnauthorizedError { .. }
-        | OciDistributionError::AuthenticationFailure(_)
-        | OciDistributionError::ServerError { code: 401 | 403, .. }
-        | OciDistributionError::RegistryTokenDecodeError(_)
-        | OciDistributionError::RegistryError { .. } => format!(
+        ContentError::Registry(RegistryError { failure: ServerFailure::Unauthorized, .. }) => format!(
             "check that you may push to {}: `docker login {host}` writes the credentials (--registry-config)",
             image.repository()
         ),
-        // A server with TLS answers a request without TLS like this.
-        OciDistributionError::ServerError { code: 400, .. } if is_plain => format!(
-            "a registry on this machine is asked without TLS: if {host} uses TLS, put the certificate of its authority into \
-             ~/.config/containers/certs.d/{host}/ca.crt"
+        ContentError::Registry(RegistryError { failure: ServerFailure::NotFound, .. }) => format!(
+            "check the name; some registries need the repository {} to be created before the first push",
+            image.repository()
         ),
-        OciDistributionError::RequestError(_) if is_plain => {
-            format!("check that the registry is up: `curl -i http://{host}/v2/`")
-        }
-        OciDistributionError::RequestError(_) => format!(
-            "check that the registry is up: `curl -i https://{host}/v2/`; --plain-http-registry {host} allows HTTP, and certs.d names authorities"
-        ),
-        _ => format!("check that {host} is an OCI registry: `curl -i {scheme}://{host}/v2/`"),
+        error => source::hint(error),
     }
 }
 
@@ -358,25 +222,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_registry_on_loopback_with_tls_needs_its_certificate() {
-        let image: ImageReference = "127.0.0.1:5000/team/bundle:v1".parse().unwrap();
-        let answered = |code| OciDistributionError::ServerError { code, url: String::new(), message: String::new() };
-        assert!(hint(&answered(400), &image, true).contains("certs.d/127.0.0.1:5000/ca.crt"));
-        assert!(hint(&answered(400), &image, false).contains("is an OCI registry"));
-    }
-
-    #[test]
-    fn a_self_signed_authority_is_not_a_matter_of_trust() {
+    fn a_push_that_is_refused_has_a_hint_of_its_own() {
         let image: ImageReference = "registry.example.com/team/bundle:v1".parse().unwrap();
-        let hint = |problem: &str| certificate_hint(problem, &image);
-        assert_eq!(hint("connection refused"), None);
-        assert!(
-            hint("invalid peer certificate: UnknownIssuer").unwrap().contains("certs.d/registry.example.com/ca.crt")
-        );
-        let authority = hint("invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))").unwrap();
-        assert!(
-            authority.contains("CA:FALSE") && authority.contains("docker://registry.example.com/team/bundle:v1"),
-            "{authority}"
-        );
+        let hint = |failure| {
+            let (image_text, message) = (image.to_string(), String::new());
+            let error = RegistryError { image: image_text, failure, message, is_plain: false, retry_after: None };
+            hint(&error.into(), &image)
+        };
+        assert!(hint(ServerFailure::Unauthorized).contains("may push to team/bundle: `docker login registry.example"));
+        assert!(hint(ServerFailure::NotFound).contains("created before the first push"));
+        assert!(hint(ServerFailure::Tls).contains("certs.d/registry.example.com/ca.crt"));
     }
 }

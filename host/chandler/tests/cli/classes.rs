@@ -1,17 +1,21 @@
 //! Commands with a ProvisionerClass of the cluster, over an update of its component.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use chandler_api::{BundleDeployment, ProvisionerClass};
+use chandler_core::Digest;
+use chandler_devcluster::{Fault, Options};
+use chandler_tests::{Cluster, World, bundles};
 use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     approvals::client,
+    commands::Session,
     dev::Kept,
     support::{self, Outcome, chandler},
 };
@@ -30,6 +34,66 @@ async fn published(client: &Client, before: &str) -> String {
     let is_new = |class: Option<&ProvisionerClass>| class.is_some_and(|class| class.spec.image != before);
     let class = await_condition(classes, "my-format", is_new).await.unwrap();
     class.unwrap().spec.image
+}
+
+/// Creates a BundleDeployment whose history says that this component rendered it.
+async fn installed(world: &World, name: &str, class: &str, image: &str, component: &Value) {
+    let mut object = json!({"metadata": {"name": name}, "spec": world.spec(class, image)});
+    world.mark(&mut object);
+    let deployments: Api<BundleDeployment> = Api::all(world.client.clone());
+    deployments.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    let revision = json!({
+        "number": 1, "source": {"type": "image", "image": {"ref": image}}, "contentDigest": "", "provisioner": component,
+        "installNamespace": world.namespace, "configDigest": "", "releaseDigest": "", "outcome": "Succeeded",
+    });
+    let status = Patch::Merge(json!({"status": {"history": [revision]}}));
+    deployments.patch_status(name, &PatchParams::default(), &status).await.unwrap();
+}
+
+/// Thousands of installations must be compared within a minute, and not at the cost of the API server and the registry.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_preview_of_a_class_costs_no_request_for_each_installation() {
+    let session = Session::on(World::without_controller(Cluster::embedded(Options::default()).await).await);
+    let world = &session.world;
+    let wasm = |path: &str| fs::read(support::root().join(path)).unwrap();
+    let plain = wasm("target/plugins/plain.wasm");
+    let digest = Digest::of(&plain);
+    let pushed = world.registry.push_component("provisioners/plain", "v1", plain).unwrap();
+    let place = format!("{}/provisioners/plain@{}", world.registry.host(), pushed.digest);
+    let class = world.name();
+    let _: ProvisionerClass = world.create(json!({"metadata": {"name": class}, "spec": {"image": place}})).await;
+    let component = |class: &str| json!({"class": class, "digest": digest, "image": place});
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bell}\n";
+    let image = world.push(&bundles::Bundle::empty().with("manifests/bell.yaml", map)).await;
+    let other = "core-rukpak-io-plain";
+    for number in 0..130 {
+        installed(world, &format!("{class}-other-{number}"), other, &image, &component(other)).await;
+    }
+    let add = async |numbers: std::ops::Range<usize>| {
+        for number in numbers {
+            installed(world, &format!("{class}-{number}"), &class, &image, &component(&class)).await;
+        }
+    };
+    add(0..2).await;
+    let devcluster = world.embedded().unwrap();
+    devcluster.inject(Fault::latency(Duration::ZERO));
+    let requests = || devcluster.faults().iter().map(|fault| fault.matched).sum::<u64>();
+    let hostile = support::root().join("target/plugins/test/hostile.wasm");
+    let target = format!("class/{class}");
+    let cost = async |installations: u64| {
+        let before = (requests(), world.registry.requests().len());
+        let preview = session.run(&["diff", &target, "--provisioner", hostile.to_str().unwrap(), "-o", "json"]).await;
+        assert_eq!(preview.code, Some(4), "{}{}", preview.stdout, preview.stderr);
+        let report: Value = serde_json::from_str(&preview.stdout).unwrap();
+        assert_eq!(report["summary"]["changed"], installations, "{report}");
+        (requests() - before.0, world.registry.requests().len() - before.1)
+    };
+    // The first one fills the cache.
+    cost(2).await;
+    let of_two = cost(2).await;
+    add(2..8).await;
+    assert_eq!(cost(8).await, of_two, "requests to the API server and to the registry");
+    assert_eq!(of_two.1, 0, "the content and the components are in the cache");
 }
 
 #[test]

@@ -59,6 +59,35 @@ fn components_are_published_to_a_registry_with_tls_and_a_password() {
     assert!(fs::read(&to).unwrap() == fs::read(&component).unwrap());
 }
 
+/// The certificate of a registry that is self-signed and one of an authority is trusted where certs.d has it, to push as to pull.
+#[test]
+fn a_self_signed_authority_in_certs_d_is_trusted_by_every_command() {
+    let Some(program) = needs::docker_registry() else { return };
+    let (registry, user) = (DockerRegistry::start_self_signed(&program), User::new());
+    user.write(".docker/config.json", &credentials(&registry.host, PASSWORD));
+    let component = root().join("target/plugins/plain.wasm");
+    let image = format!("{}/provisioners/plain:v1", registry.host);
+    let push = || user.run(&["plugin", "push", component.to_str().unwrap(), &image]);
+    let untrusted = push();
+    assert_eq!(untrusted.code, Some(1), "{}", untrusted.stderr);
+    assert!(untrusted.stderr.contains(&format!("certs.d/{}/ca.crt", registry.host)), "{}", untrusted.stderr);
+    // The certificate of another registry is not trusted, although it has the same names.
+    let other = DockerRegistry::start_self_signed(&program);
+    user.write(&format!(".config/containers/certs.d/{}/ca.crt", registry.host), &other.authority);
+    assert_eq!(push().code, Some(1));
+    trust(&user, &registry);
+    let pinned = push().data();
+    let [private, public] = key(&user, "one", &PKCS_ECDSA_P256_SHA256);
+    assert_eq!(user.run(&["plugin", "sign", &image, "--key", &private]).data(), pinned);
+    assert_eq!(user.run(&["plugin", "verify", &image, "--key", &public]).data(), pinned);
+    let to = user.home.path().join("pulled.wasm");
+    assert_eq!(user.run(&["plugin", "pull", &image, "--to", to.to_str().unwrap()]).data(), pinned);
+    assert!(fs::read(&to).unwrap() == fs::read(&component).unwrap());
+    let bundle = format!("{}/bundles/lighthouse:v1", registry.host);
+    user.run(&["push", "tests/fixtures/plain/lighthouse", &bundle]).data();
+    assert!(user.run(&["render", &bundle, "--name", "lighthouse"]).data().contains("lighthouse"));
+}
+
 #[test]
 fn a_controller_renders_with_a_component_of_a_registry_with_tls_and_a_password() {
     let Some(program) = needs::docker_registry() else { return };

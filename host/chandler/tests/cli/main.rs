@@ -36,6 +36,7 @@ mod other_clusters;
 mod platform_operators;
 mod plugin;
 mod plugin_authors;
+mod plugin_conformance;
 mod plugin_signatures;
 mod preflight;
 mod push;

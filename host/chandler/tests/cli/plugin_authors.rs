@@ -1,4 +1,4 @@
-//! `chandler plugin new`, `test`, `run`, `dev`, `bench` and `conformance`: what authors of provisioners run.
+//! `chandler plugin new`, `test`, `run`, `dev` and `bench`: what authors of provisioners run.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ fn data(arguments: &[&str]) -> Value {
 }
 
 /// Writes the files of a case.
-fn case(directory: &Path, files: &[(&str, &str)]) {
+pub(crate) fn case(directory: &Path, files: &[(&str, &str)]) {
     for (path, text) in files {
         let path = directory.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -245,7 +245,7 @@ fn a_benchmark_has_times_and_sizes() {
 }
 
 /// A case with the files of this bundle.
-fn case_of(bundle: &str) -> (tempfile::TempDir, String) {
+pub(crate) fn case_of(bundle: &str) -> (tempfile::TempDir, String) {
     let home = tempfile::tempdir().unwrap();
     let case = home.path().join("case");
     fs::create_dir(&case).unwrap();
@@ -253,57 +253,6 @@ fn case_of(bundle: &str) -> (tempfile::TempDir, String) {
     assert!(copied.unwrap().success());
     let path = case.display().to_string();
     (home, path)
-}
-
-#[track_caller]
-fn assert_conforms(component: &str, bundle: &str) {
-    let (_home, case) = case_of(bundle);
-    let outcome = chandler(["plugin", "conformance", component, "--case", &case], "");
-    assert_eq!(outcome.code, Some(0), "{component}: {}{}", outcome.stdout, outcome.stderr);
-    assert!(outcome.stderr.contains(" 0 failed"), "{}", outcome.stderr);
-}
-
-#[test]
-fn the_plain_provisioner_conforms() {
-    assert_conforms("target/plugins/plain.wasm", "tests/fixtures/plain/lighthouse");
-}
-
-#[test]
-fn the_registry_provisioner_conforms() {
-    assert_conforms("target/plugins/registry.wasm", "tests/fixtures/registry/harbour-operator.v0.1.0");
-}
-
-#[test]
-fn the_provisioner_of_the_tutorial_conforms() {
-    assert_conforms(LAMPS, NORTH_HEAD);
-}
-
-#[test]
-fn a_provisioner_that_crashes_does_not_conform() {
-    let home = tempfile::tempdir().unwrap();
-    case(&home.path().join("case"), &[("bundle/detect", "hostile+v0"), ("bundle/provision", "panic")]);
-    let hostile = "target/plugins/test/hostile.wasm";
-    let path: PathBuf = home.path().join("case");
-    let badge = home.path().join("badge.json");
-    let arguments = [
-        "plugin",
-        "conformance",
-        hostile,
-        "--case",
-        path.to_str().unwrap(),
-        "--badge",
-        badge.to_str().unwrap(),
-        "-o",
-        "json",
-    ];
-    let outcome = chandler(arguments, "");
-    assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
-    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
-    let renders = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "renders").unwrap();
-    assert_eq!(renders["verdict"], "failed", "{report:#}");
-    assert!(renders["problems"][0].as_str().unwrap().contains("crashed"), "{renders:#}");
-    let badge: Value = serde_json::from_str(&fs::read_to_string(badge).unwrap()).unwrap();
-    assert_eq!(badge["color"], "red");
 }
 
 #[test]

@@ -145,7 +145,12 @@ fn the_credentials_are_those_for_bundles() {
     // `ann:s3cret`.
     let auths = format!(r#"{{"auths": {{"{}": {{"auth": "YW5uOnMzY3JldA=="}}}}}}"#, registry.host());
     user.write(".docker/config.json", &auths);
-    user.run(&["push", layout.path(), &image]).data();
+    // Not without TLS, unless the user says so.
+    let unsent = user.run(&["push", layout.path(), &image]);
+    assert_eq!(unsent.code, Some(1), "{}", unsent.stderr);
+    let hint = format!("--plain-http-registry {}", registry.host());
+    assert!(unsent.stderr.contains("does not speak TLS") && unsent.stderr.contains(&hint), "{}", unsent.stderr);
+    user.run(&["push", layout.path(), &image, "--plain-http-registry", &registry.host()]).data();
 }
 
 /// What changes a layout, its images, and the path of its layer.

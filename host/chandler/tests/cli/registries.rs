@@ -126,7 +126,10 @@ fn credentials_come_from_the_files_and_helpers_of_podman_and_docker() {
         user.write(path, text);
         let absolute = |path: &str| user.home.path().join(path).display().to_string();
         user.variables = variable.iter().map(|(name, path)| (*name, absolute(path))).collect();
-        let outcome = user.render(&image);
+        // Credentials are sent without TLS only where the user says so.
+        let unlisted = user.render(&image);
+        assert_eq!(unlisted.code, Some(1), "{path} {text} {variable:?}: {}", unlisted.stderr);
+        let outcome = user.run(&["render", &image, "--name", "lighthouse", "--plain-http-registry", &host]);
         assert_eq!(outcome.code, Some(code), "{path} {text} {variable:?}: {}", outcome.stderr);
         assert!(!outcome.stderr.contains("s3cret"), "{}", outcome.stderr);
     }
@@ -175,7 +178,7 @@ fn registries_are_asked_through_the_proxy_of_the_environment() {
         asked.dedup();
         assert_eq!(asked, expected, "NO_PROXY={exceptions}: {}", outcome.stderr);
     }
-    // A registry on this machine is asked without TLS, and without the proxy.
+    // A registry on this machine is asked without the proxy.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let open = registry(&runtime, Options::default());
     let (address, asked) = proxy();

@@ -149,11 +149,12 @@ async fn no_secret_is_in_the_log_or_in_traces() {
     let credentials: Vec<String> = kubeconfig.lines().filter_map(key).collect();
     assert!(!credentials.is_empty(), "the kubeconfig has credentials");
     let headers = [("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20planted-header")];
-    let arguments = ["--otlp-endpoint", &collector.url(), "--log-level", "trace"];
-    let mut controller = Controller::start(&world, directory.path(), &arguments, &headers);
-
     let authentication = Authentication::Basic { username: "user".to_owned(), password: PLANTED[0].to_owned() };
     let registry = Registry::start(Options { authentication, ..Options::default() }).await.unwrap();
+    let (url, plain) = (collector.url(), registry.host());
+    let arguments = ["--otlp-endpoint", &url, "--log-level", "trace", "--plain-http-registry", &plain];
+    let mut controller = Controller::start(&world, directory.path(), &arguments, &headers);
+
     let login = STANDARD.encode(format!("user:{}", PLANTED[0]));
     let docker = json!({"auths": {registry.host(): {"auth": login}}}).to_string();
     let variable = format!("deploymentConfig:\n  env:\n  - {{name: HARBOUR_TOKEN, value: {}}}\n", PLANTED[1]);

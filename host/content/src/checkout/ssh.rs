@@ -140,7 +140,7 @@ impl<'a> Ssh<'a> {
     fn refused(&self, error: ConnectionError) -> DownloadError {
         let server = self.url.server();
         self.shared.silent.failed(&server, error.failure);
-        let ConnectionError { failure, message } = error;
+        let ConnectionError { failure, message, .. } = error;
         let (what, url) = (Downloaded::Repository, self.url.to_string());
         DownloadError { what, url, server, failure, message, retry_after: None }
     }

@@ -42,9 +42,9 @@ impl Challenge {
 }
 
 /// The fields of a token request.
-pub(super) fn token_fields(service: Option<&str>, repository: &str) -> Vec<(&'static str, String)> {
+pub(super) fn token_fields(service: Option<&str>, repository: &str, actions: &str) -> Vec<(&'static str, String)> {
     let service = service.map(|service| ("service", service.to_owned()));
-    service.into_iter().chain([("scope", format!("repository:{repository}:pull"))]).collect()
+    service.into_iter().chain([("scope", format!("repository:{repository}:{actions}"))]).collect()
 }
 
 /// Fields as the query of a URL or the body of a form.
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn fields_cannot_add_fields() {
-        let fields = token_fields(Some("a&b=c"), "x/y");
-        assert_eq!(encode(&fields), "service=a%26b%3Dc&scope=repository%3Ax%2Fy%3Apull");
+        let fields = token_fields(Some("a&b=c"), "x/y", "pull,push");
+        assert_eq!(encode(&fields), "service=a%26b%3Dc&scope=repository%3Ax%2Fy%3Apull%2Cpush");
     }
 }

@@ -1,19 +1,19 @@
-//! The part of the OCI distribution protocol that pulls.
+//! Requests of the OCI distribution protocol to one repository: scheme, credentials, tokens and errors.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use chandler_registries::certificates::HostCertificates;
 use reqwest::{
     Method, Response, StatusCode, Url,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
 };
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use super::{
-    AccessError, Credentials, ImageOptions, ImageReference, RegistryError,
+    AccessError, Credentials, ImageAccess, ImageOptions, ImageReference, RegistryError,
     challenge::{Challenge, encode, token_fields},
     endpoints::Endpoint,
 };
@@ -28,9 +28,34 @@ use crate::{
 /// The most bytes that are read of an error page or of the response of a token server.
 const PAGE_BYTES: u64 = 256 << 10;
 
+/// What the token of a client is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Pull,
+    Push,
+}
+
+impl Purpose {
+    /// The actions in the scope of a token.
+    fn actions(self) -> &'static str {
+        match self {
+            Self::Pull => "pull",
+            Self::Push => "pull,push",
+        }
+    }
+}
+
 /// A client for one repository of a registry.
+///
+/// A registry on this machine may lack TLS without being listed: it is asked with TLS, and without it after a handshake has shown that it
+/// speaks none. Credentials are then not sent, since no user said that they may be.
 pub(super) struct Client {
     connection: Connection,
+    /// The connection that is used once it is known that a registry on this machine does not speak TLS.
+    fallback: OnceLock<Connection>,
+    /// Whether there can be such a connection.
+    may_fall_back: bool,
+    purpose: Purpose,
     image: ImageReference,
     credentials: Option<Credentials>,
     options: Arc<ImageOptions>,
@@ -42,31 +67,40 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(
         endpoint: &Endpoint,
+        purpose: Purpose,
         certificates: Option<&HostCertificates>,
         options: &Arc<ImageOptions>,
         system: &SystemRoots,
         silent: &Arc<Silent>,
     ) -> Result<Self, ContentError> {
         let Endpoint { image, access, plain } = endpoint;
-        // Certificates only make sense with TLS: a spec that gives some wants it, on loopback as well.
-        let plain = *plain
-            || access.certificate_authority.is_none()
-                && certificates.is_none()
-                && !access.insecure_skip_tls_verify
-                && may_be_plain(image.registry(), &options.plain_http_registries);
+        // Certificates only make sense with TLS: a spec that gives some wants it, on loopback and for a listed registry as well.
+        let wants_tls =
+            access.certificate_authority.is_some() || certificates.is_some() || access.insecure_skip_tls_verify;
+        let plain = *plain || !wants_tls && is_listed(image.registry(), &options.plain_http_registries);
+        let may_fall_back = !plain && !wants_tls && is_local(image.registry());
         let scheme = if plain { "http" } else { "https" };
         let home = Url::parse(&format!("{scheme}://{}/v2/", image.registry())).map_err(|_| {
             AccessError::Connection(format!("the registry {:?} is not the name of a host", image.registry()))
         })?;
         let trust = Trust { host: certificates, ..access.trust() };
+        let connection = Connection::new(home, image.registry(), trust, options, system);
         Ok(Self {
-            connection: Connection::new(home, image.registry(), trust, options, system)?,
+            connection: connection.map_err(|error| named(error, image, access))?,
+            fallback: OnceLock::new(),
+            may_fall_back,
+            purpose,
             image: image.clone(),
             credentials: access.credentials.clone(),
             options: Arc::clone(options),
             silent: Arc::clone(silent),
             authorization: Mutex::new(None),
         })
+    }
+
+    /// The connection to the registry, with or without TLS.
+    fn connection(&self) -> &Connection {
+        self.fallback.get().unwrap_or(&self.connection)
     }
 
     /// Requests a path of the repository, such as `manifests/v1`.
@@ -147,39 +181,98 @@ impl Client {
         what: &str,
         accept: Option<&'static str>,
     ) -> Result<Response, RegistryError> {
-        let path = format!("{}/{what}", self.image.repository());
-        let url = self.connection.home().join(&path).map_err(|_| self.protocol("its name does not fit into a URL"))?;
+        let headers = accept.map(|accept| (ACCEPT, HeaderValue::from_static(accept))).into_iter().collect();
         let before = self.authorization.lock().await.clone();
-        let response = self.send(&method, &url, accept, before.as_ref()).await?;
+        let response = self.first(&method, what, &headers, before.as_ref()).await?;
         // Whom the registry leads to gets no credentials, and is not asked again.
-        if response.status() != StatusCode::UNAUTHORIZED || !self.connection.is_home(response.url()) {
+        if response.status() != StatusCode::UNAUTHORIZED || !self.connection().is_home(response.url()) {
             return Ok(response);
         }
         let Some(authorization) = self.authorize(response.headers()).await? else { return Ok(response) };
-        let response = self.send(&method, &url, accept, Some(&authorization)).await?;
+        let response = self.send(&method, &self.url(what)?, &headers, Some(&authorization)).await?;
         *self.authorization.lock().await = Some(authorization);
         Ok(response)
+    }
+
+    /// Sends a request, after which it is known whether the registry speaks TLS.
+    async fn first(
+        &self,
+        method: &Method,
+        what: &str,
+        headers: &HeaderMap,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Response, RegistryError> {
+        if self.may_fall_back && self.fallback.get().is_none() {
+            match self.connection.send(method, &self.url(what)?, headers, authorization).await {
+                Err(error) if error.speaks_no_tls => {
+                    let plain = self.connection.without_tls().ok_or_else(|| self.failed(error))?;
+                    // Another request may have been faster.
+                    let _ = self.fallback.set(plain);
+                }
+                sent => return sent.map_err(|error| self.failed(error)),
+            }
+        }
+        self.send(method, &self.url(what)?, headers, authorization).await
     }
 
     async fn send(
         &self,
         method: &Method,
         url: &Url,
-        accept: Option<&'static str>,
+        headers: &HeaderMap,
         authorization: Option<&HeaderValue>,
     ) -> Result<Response, RegistryError> {
-        let headers = accept.map(|accept| (ACCEPT, HeaderValue::from_static(accept))).into_iter().collect();
-        self.connection.send(method, url, &headers, authorization).await.map_err(|error| self.failed(error))
+        self.connection().send(method, url, headers, authorization).await.map_err(|error| self.failed(error))
+    }
+
+    /// The URL of a path of the repository.
+    pub(super) fn url(&self, what: &str) -> Result<Url, RegistryError> {
+        let path = format!("{}/{what}", self.image.repository());
+        self.connection().home().join(&path).map_err(|_| self.protocol("its name does not fit into a URL"))
+    }
+
+    /// Sends a body to a URL of the registry, or to one that it led to, which gets no credentials. No redirect is followed. Another request
+    /// must have shown before whether the registry speaks TLS.
+    pub(super) async fn write(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Response, RegistryError> {
+        let connection = self.connection();
+        let is_home = connection.is_home(url);
+        let one = async |authorization: Option<&HeaderValue>| {
+            let mut request = connection.request(method.clone(), url).headers(headers.clone()).body(body.clone());
+            if let Some(authorization) = authorization.filter(|_| is_home) {
+                request = request.header(AUTHORIZATION, authorization);
+            }
+            connection.one(url, request).await.map_err(|error| self.failed(error))
+        };
+        let before = self.authorization.lock().await.clone();
+        let response = one(before.as_ref()).await?;
+        if response.status() != StatusCode::UNAUTHORIZED || !is_home {
+            return self.checked(response).await;
+        }
+        let Some(authorization) = self.authorize(response.headers()).await? else {
+            return self.checked(response).await;
+        };
+        let response = one(Some(&authorization)).await?;
+        *self.authorization.lock().await = Some(authorization);
+        self.checked(response).await
+    }
+
+    /// Where a response leads to.
+    pub(super) fn location(&self, response: &Response) -> Result<Option<Url>, RegistryError> {
+        self.connection().location(response).map_err(|error| self.failed(error))
     }
 
     /// The header that answers a challenge; none without credentials.
     async fn authorize(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, RegistryError> {
         let challenge = Challenge::of(headers);
-        if challenge.is_some()
-            && self.credentials.is_some()
-            && self.connection.is_plain()
-            && !is_here(self.connection.home())
-        {
+        let is_exposed = self.connection().is_plain() && !is_here(self.connection().home());
+        let is_unexpected = self.fallback.get().is_some();
+        if challenge.is_some() && self.credentials.is_some() && (is_exposed || is_unexpected) {
             return Err(self.plaintext());
         }
         match (challenge, &self.credentials) {
@@ -206,10 +299,10 @@ impl Client {
         let mut url = Url::parse(realm).map_err(|_| self.protocol("its token server's address is not a URL"))?;
         let trusted = match url.scheme() {
             "https" => true,
-            "http" if credentials.is_some() => self.connection.is_plain() && is_here(&url),
+            "http" if credentials.is_some() => self.connection().is_plain() && is_here(&url),
             "http" => {
-                let listed = &self.options.plain_http_registries;
-                self.connection.is_home(&url) || self.connection.is_plain() && may_be_plain(&authority(&url), listed)
+                let (connection, listed) = (self.connection(), &self.options.plain_http_registries);
+                connection.is_home(&url) || connection.is_plain() && may_be_plain(&authority(&url), listed)
             }
             _ => false,
         };
@@ -218,28 +311,25 @@ impl Client {
         }
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        let mut fields = token_fields(service, self.image.repository());
+        let mut fields = token_fields(service, self.image.repository(), self.purpose.actions());
         let request = match credentials {
             Some(Credentials::IdentityToken(token)) => {
                 fields.push(("grant_type", "refresh_token".to_owned()));
                 fields.push(("client_id", "chandler".to_owned()));
                 fields.push(("refresh_token", token.clone()));
-                let form = self
-                    .connection
-                    .request(Method::POST, &url)
-                    .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-                form.body(encode(&fields))
+                let form = self.connection().request(Method::POST, &url);
+                form.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(encode(&fields))
             }
             credentials => {
                 url.query_pairs_mut().extend_pairs(&fields);
-                let request = self.connection.request(Method::GET, &url);
+                let request = self.connection().request(Method::GET, &url);
                 match credentials {
                     Some(Credentials::Basic { username, password }) => request.basic_auth(username, Some(password)),
                     _ => request,
                 }
             }
         };
-        let response = self.connection.one(&url, request).await.map_err(|error| self.failed(error))?;
+        let response = self.connection().one(&url, request).await.map_err(|error| self.failed(error))?;
         // The request holds credentials, which go to no other server. No token server needs a redirect within itself.
         if response.status().is_redirection() {
             return Err(self.protocol("its token server redirects, and credentials follow no redirect"));
@@ -279,7 +369,7 @@ impl Client {
         }
         let retry_after = retry_after(response.headers());
         let host = authority(response.url());
-        let may_be_shown = self.connection.may_be_shown(&response);
+        let may_be_shown = self.connection().may_be_shown(&response);
         let page = match self.read(response, PAGE_BYTES).await {
             Ok(Some(page)) if may_be_shown => page,
             _ => Vec::new(),
@@ -317,17 +407,17 @@ impl Client {
 
     /// The whole body, or `None` if it is larger than `limit`.
     pub(super) async fn read(&self, response: Response, limit: u64) -> Result<Option<Vec<u8>>, RegistryError> {
-        self.connection.read(response, limit).await.map_err(|error| self.failed(error))
+        self.connection().read(response, limit).await.map_err(|error| self.failed(error))
     }
 
     /// The minimum rate of a body.
     pub(super) fn pace(&self) -> Pace {
-        self.connection.pace()
+        self.connection().pace()
     }
 
     /// The next piece of a body.
     pub(super) async fn chunk(&self, response: &mut Response, pace: &mut Pace) -> Result<Option<Bytes>, RegistryError> {
-        self.connection.chunk(response, pace).await.map_err(|error| self.failed(error))
+        self.connection().chunk(response, pace).await.map_err(|error| self.failed(error))
     }
 
     fn failed(&self, error: ConnectionError) -> RegistryError {
@@ -336,10 +426,17 @@ impl Client {
 
     fn plaintext(&self) -> RegistryError {
         let host = self.image.registry();
-        let message = format!(
-            "{host} wants credentials and is asked without TLS, where others could read them; have it serve TLS, name its \
-             certificate authority in the source (certificateData) and take it off --plain-http-registry"
-        );
+        let message = if self.fallback.get().is_some() {
+            format!(
+                "{host} wants credentials and does not speak TLS; on this machine, they are sent without TLS only if \
+                 --plain-http-registry lists it"
+            )
+        } else {
+            format!(
+                "{host} wants credentials and is asked without TLS, where others could read them; have it serve TLS, name its \
+                 certificate authority in the source (certificateData) and take it off --plain-http-registry"
+            )
+        };
         self.error(ServerFailure::Plaintext, message)
     }
 
@@ -349,8 +446,18 @@ impl Client {
 
     fn error(&self, failure: ServerFailure, message: String) -> RegistryError {
         self.silent.failed(self.image.registry_name(), failure);
-        let (image, is_plain) = (self.image.to_string(), self.connection.is_plain());
+        let (image, is_plain) = (self.image.to_string(), self.connection().is_plain());
         RegistryError { image, failure, message, is_plain, retry_after: None }
+    }
+}
+
+/// The error for certificates, with the registry if they are those that an administrator set for it.
+fn named(error: AccessError, image: &ImageReference, access: &ImageAccess) -> AccessError {
+    match error {
+        AccessError::CertificateAuthority(problem) if access.certificate_authority.is_none() => {
+            AccessError::HostCertificates { registry: image.registry_name().to_owned(), problem }
+        }
+        error => error,
     }
 }
 
@@ -371,12 +478,19 @@ struct RegistryMessage {
     message: Option<String>,
 }
 
-/// Whether a registry may be accessed without TLS: on this machine, as container tools do, or if the options allow it.
-pub(crate) fn may_be_plain(registry: &str, listed: &[String]) -> bool {
+/// Whether a server may be asked without TLS where a URL says so: on this machine, or if the options allow it.
+pub(crate) fn may_be_plain(server: &str, listed: &[String]) -> bool {
+    is_listed(server, listed) || is_local(server)
+}
+
+/// Whether the options name a registry (`host` or `host:port`) as one without TLS.
+fn is_listed(registry: &str, listed: &[String]) -> bool {
     // The ports must be equal: without TLS, port 443 is not the default.
-    if listed.iter().any(|name| name.eq_ignore_ascii_case(registry)) {
-        return true;
-    }
+    listed.iter().any(|name| name.eq_ignore_ascii_case(registry))
+}
+
+/// Whether a registry (`host` or `host:port`) is on this machine, by its name.
+pub(super) fn is_local(registry: &str) -> bool {
     let host = match registry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, _)) => host,
         None => registry.rsplit_once(':').map_or(registry, |(host, _)| host),

@@ -8,7 +8,10 @@ use chandler_registries::{
 };
 use parking_lot::RwLock;
 
-use super::{AccessError, Credentials, ImageAccess, ImageReference, Images, client::Client};
+use super::{
+    AccessError, Credentials, ImageAccess, ImageReference, Images,
+    client::{Client, Purpose},
+};
 use crate::{ContentError, FailureClass, RegistryError, ServerFailure, blocking};
 
 /// The most failures that a message shows.
@@ -47,6 +50,18 @@ impl RegistrySettings {
             registry: registry.to_owned(),
             problem: error.to_string(),
         })
+    }
+
+    /// Like [`certificates`](Self::certificates), on a thread that may block.
+    pub(super) async fn read_certificates(
+        &self,
+        image: &ImageReference,
+    ) -> Result<Option<HostCertificates>, ContentError> {
+        if self.certificates.is_empty() {
+            return Ok(None);
+        }
+        let (settings, image) = (self.clone(), image.clone());
+        blocking::run(move || Ok(settings.certificates(&image)?)).await
     }
 
     /// Whether images may be pushed to this place.
@@ -149,17 +164,12 @@ impl Images {
     pub(super) async fn client(&self, endpoint: &Endpoint) -> Result<Client, ContentError> {
         let inner = &self.inner;
         let certificates = self.certificates(&endpoint.image).await?;
-        Client::new(endpoint, certificates.as_ref(), &inner.options, &inner.roots, &inner.silent)
+        Client::new(endpoint, Purpose::Pull, certificates.as_ref(), &inner.options, &inner.roots, &inner.silent)
     }
 
     /// The certificates that the administrator set for a registry.
     async fn certificates(&self, image: &ImageReference) -> Result<Option<HostCertificates>, ContentError> {
-        let settings = self.inner.options.registries.clone();
-        if settings.certificates.is_empty() {
-            return Ok(None);
-        }
-        let image = image.clone();
-        blocking::run(move || Ok(settings.certificates(&image)?)).await
+        self.inner.options.registries.read_certificates(image).await
     }
 
     /// The answer of the first endpoint that has one. An endpoint that is not the last has its share of the time.

@@ -30,8 +30,9 @@ use crate::{
 pub struct ImageOptions {
     /// The platform that is selected from an index.
     pub platform: Platform,
-    /// Registries, as `host` or `host:port`, that are accessed without TLS. Registries on this machine always are, unless the
-    /// access names certificates or disables their verification.
+    /// Registries, as `host` or `host:port`, that are accessed without TLS, unless the access names certificates or disables their
+    /// verification. A registry on this machine need not be listed if it asks for no credentials: it is asked without TLS once a handshake
+    /// has shown that it speaks none.
     pub plain_http_registries: Vec<String>,
     /// Mirrors, blocked and insecure registries, and certificates. Default none.
     pub registries: RegistrySettings,

@@ -8,7 +8,7 @@ use chandler_core::Digest;
 use chandler_registries::{check_host, normalized};
 use oci_spec::distribution::Reference;
 
-use super::may_be_plain;
+use super::client::is_local;
 use crate::shown_url;
 
 /// A reference to an image, such as `quay.io/example/bundle:v1.2.0` or `registry:5000/bundle@sha256:…`.
@@ -77,9 +77,9 @@ impl ImageReference {
         self.digest.as_ref()
     }
 
-    /// Whether its registry may be accessed without TLS: because it is on this machine, or one of `listed`.
-    pub fn may_be_plain(&self, listed: &[String]) -> bool {
-        may_be_plain(self.registry(), listed)
+    /// Whether its registry is on this machine, by its name.
+    pub fn is_local(&self) -> bool {
+        is_local(self.registry())
     }
 
     /// This repository at this digest.

@@ -43,11 +43,13 @@ pub(crate) struct Connection {
 pub(crate) struct ConnectionError {
     pub(crate) failure: ServerFailure,
     pub(crate) message: String,
+    /// Whether the server answered the first message of a TLS handshake with something else than TLS.
+    pub(crate) speaks_no_tls: bool,
 }
 
 impl ConnectionError {
     pub(crate) fn new(failure: ServerFailure, message: impl Into<String>) -> Self {
-        Self { failure, message: message.into() }
+        Self { failure, message: message.into(), speaks_no_tls: false }
     }
 
     fn protocol(message: String) -> Self {
@@ -84,6 +86,17 @@ impl Connection {
         let proxy = Proxy::custom(move |url| Some(proxy_of(&proxies, url).ok()??.secret_url()));
         let http = builder.proxy(proxy).build().map_err(|error| AccessError::Connection(innermost(&error)))?;
         Ok(Self { http, home, name: name.to_owned(), guard, options: Arc::clone(options) })
+    }
+
+    /// This connection without TLS, to the same port. `None` if the scheme of the server cannot be replaced.
+    pub(crate) fn without_tls(&self) -> Option<Self> {
+        let mut home = self.home.clone();
+        // The port is kept: the default of the other scheme is another server.
+        let port = home.port_or_known_default();
+        home.set_scheme("http").ok()?;
+        home.set_port(port).ok()?;
+        let (http, name) = (self.http.clone(), self.name.clone());
+        Some(Self { http, home, name, guard: self.guard.clone(), options: Arc::clone(&self.options) })
     }
 
     /// Scheme, host and port of the server.
@@ -143,10 +156,15 @@ impl Connection {
         request.send().await.map_err(|error| self.network(url, &error))
     }
 
-    /// The target of a redirect, which never leads from TLS to plain text, nor to another protocol.
+    /// The target of a redirect.
     fn redirect(&self, response: &Response) -> Result<Option<Url>, ConnectionError> {
         let followed = [301, 302, 303, 307, 308].contains(&response.status().as_u16());
-        let Some(location) = response.headers().get(LOCATION).filter(|_| followed) else { return Ok(None) };
+        if followed { self.location(response) } else { Ok(None) }
+    }
+
+    /// Where a response leads to, if it leads anywhere: never from TLS to plain text, nor to another protocol.
+    pub(crate) fn location(&self, response: &Response) -> Result<Option<Url>, ConnectionError> {
+        let Some(location) = response.headers().get(LOCATION) else { return Ok(None) };
         let astray = || ConnectionError::protocol(format!("{} redirects to where it may not", self.name));
         let mut target = location.to_str().ok().and_then(|text| response.url().join(text).ok()).ok_or_else(astray)?;
         let allowed = target.scheme() == "https" || (self.is_plain() && target.scheme() == "http");
@@ -216,7 +234,8 @@ impl Connection {
         }
         if let Some(problem) = trust::problem(error) {
             let message = format!("the connection to {host} is not trusted: {problem}");
-            return ConnectionError::new(ServerFailure::Tls, message);
+            let speaks_no_tls = error.is_connect() && trust::speaks_no_tls(error);
+            return ConnectionError { speaks_no_tls, ..ConnectionError::new(ServerFailure::Tls, message) };
         }
         if causes(error).any(<dyn std::error::Error>::is::<NotResolved>) {
             let message = format!("the host name of {host} is not in DNS: {cause}");

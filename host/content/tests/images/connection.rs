@@ -37,8 +37,8 @@ async fn certificates_are_checked_unless_told_otherwise() {
         (pem("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n"), "InvalidAccess"),
         (pem("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "InvalidAccess"),
         (ImageAccess { insecure_skip_tls_verify: true, ..pem("nonsense") }, "InvalidAccess"),
-        // Without certificates a registry on this machine is spoken to in plain text, which this one does not understand.
-        (ImageAccess::default(), "NetworkFailed"),
+        // A registry on this machine is no exception: it is not asked without TLS, since it speaks TLS.
+        (ImageAccess::default(), "CertificateNotTrusted"),
     ] {
         let error = setup.images.resolve(&reference, &access).await.unwrap_err();
         assert_eq!(error.reason(), reason, "{error}");
@@ -50,7 +50,7 @@ async fn certificates_are_checked_unless_told_otherwise() {
     the certificate data is not usable: its certificate cannot be parsed
     the certificate data is not usable: its certificate cannot be parsed
     the certificate data is not usable: it holds no certificate in PEM
-    image registry/x:v1: registry broke the connection (asked without TLS): invalid HTTP version parsed
+    image registry/x:v1: the connection to registry is not trusted: its certificate is signed by an unknown authority
     ");
 }
 
@@ -88,6 +88,60 @@ async fn credentials_are_shown_and_never_told() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_registry_of_this_machine_without_tls_gets_no_credentials_unless_it_is_listed() {
+    let authentication = Authentication::Basic { username: "user".to_owned(), password: "s3cret".to_owned() };
+    let open = Registry::start(Options::default()).await.unwrap();
+    let locked = Registry::start(Options { authentication, ..Options::default() }).await.unwrap();
+    for registry in [&open, &locked] {
+        registry.push_image("x", "v1", Image::of_layers(vec![Layer::tar_gzip(layer())])).unwrap();
+    }
+    let credentials = Some(Credentials::Basic { username: "user".to_owned(), password: "s3cret".to_owned() });
+    let access = ImageAccess { credentials, ..ImageAccess::default() };
+    let pull = async |registry: &Registry, listed: &[&Registry]| {
+        let (_directory, store) = store(Limits::default());
+        let plain_http_registries = listed.iter().map(|registry| registry.host()).collect();
+        let images = Images::new(store, ImageOptions { plain_http_registries, ..ImageOptions::default() });
+        let image = images.resolve(&format!("{}/x:v1", registry.host()).parse().unwrap(), &access).await?;
+        images.fetch(&image, &access).await.map(drop)
+    };
+    pull(&open, &[]).await.unwrap();
+    let error = pull(&locked, &[&open]).await.unwrap_err();
+    assert_eq!(error.reason(), "CredentialsNotSent", "{error}");
+    let expected = format!(
+        "image {host}/x:v1: {host} wants credentials and does not speak TLS; on this machine, they are sent without TLS only if \
+         --plain-http-registry lists it",
+        host = locked.host()
+    );
+    assert_eq!(error.to_string(), expected);
+    pull(&locked, &[&locked]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_closes_the_connection_may_speak_tls() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let server = tokio::spawn(async move {
+        let mut requests = Vec::new();
+        while requests.len() < 2 {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut bytes = [0; 4096];
+            let read = stream.read(&mut bytes).await.unwrap_or_default();
+            requests.push(bytes[..read].to_vec());
+        }
+        requests
+    });
+    let (_directory, store) = store(Limits::default());
+    let images = Images::new(store, ImageOptions::default());
+    for _ in 0..2 {
+        let image = format!("{host}/x:v1").parse().unwrap();
+        let error = images.resolve(&image, &ImageAccess::default()).await.unwrap_err();
+        assert_eq!(error.reason(), "NetworkFailed", "{error}");
+    }
+    // The first byte of a handshake, and no method of HTTP.
+    assert!(server.await.unwrap().iter().all(|request| request.first() == Some(&0x16)));
 }
 
 #[tokio::test]

@@ -92,6 +92,6 @@ async fn silence_and_absence_end_in_time() {
     let images = Images::new(store, ImageOptions::default());
     let error = images.resolve(&reference, &ImageAccess::default()).await.unwrap_err();
     assert_eq!((error.class(), error.reason()), (FailureClass::Transient, "NetworkFailed"));
-    let expected = format!("image {gone}/x:v1: {gone} cannot be reached (asked without TLS): Connection refused");
+    let expected = format!("image {gone}/x:v1: {gone} cannot be reached: Connection refused");
     assert_eq!(error.to_string(), expected);
 }

@@ -65,7 +65,10 @@ async fn mirrored_within(idle_timeout: Duration, text: &str, source: Options, mi
     let (source, mirror) = (Registry::start(source).await.unwrap(), Registry::start(mirror).await.unwrap());
     let (directory, store) = store(Limits::default());
     let registries = RegistrySettings::new(settings(text, &source.host(), &mirror.host()), Vec::new());
-    let images = Images::new(store, ImageOptions { registries, idle_timeout, ..ImageOptions::default() });
+    let plain = [&source, &mirror].into_iter().filter(|registry| registry.certificate_authority().is_none());
+    let plain_http_registries = plain.map(Registry::host).collect();
+    let options = ImageOptions { registries, idle_timeout, plain_http_registries, ..ImageOptions::default() };
+    let images = Images::new(store, options);
     for (registry, name) in [(&source, "team/app"), (&mirror, "copies/of/app")] {
         registry.push_image(name, "v1", Image::of_layers(vec![Layer::tar_gzip(layer())])).unwrap();
     }
@@ -259,7 +262,10 @@ async fn the_credentials_of_a_source_are_not_for_its_mirrors() {
     let mut setup = mirrored(MIRROR, Options { authentication, ..Options::default() }, Options::default()).await;
     let (mirror, heard) = curious().await;
     let source = setup.source.host();
-    setup.images.registry_settings().set(settings(MIRROR, &source, &mirror));
+    let registries = RegistrySettings::new(settings(MIRROR, &source, &mirror), Vec::new());
+    let plain_http_registries = vec![source.clone(), mirror.clone()];
+    let options = ImageOptions { registries, plain_http_registries, ..ImageOptions::default() };
+    setup.images = Images::new(setup.images.store().clone(), options);
     let encoded = "dxnlcjpzm2nyzxq="; // user:s3cret, in lower case
     let of_mirror = "dxnlcjptaxjyb3i="; // user:mirror, in lower case
     for (entries, sent) in [
@@ -351,8 +357,8 @@ async fn authorities_of_a_registry_are_trusted_for_it_only() {
         (registry.host(), vec![("a.crt", "nonsense")], Some("InvalidAccess")),
         (registry.host(), vec![("a.cert", pem)], Some("InvalidAccess")),
         (registry.host(), vec![("a.cert", pem), ("a.key", "s3cret")], Some("InvalidAccess")),
-        // Without certificates, a registry on this machine is asked without TLS.
-        (other.host(), vec![("ca.crt", pem)], Some("NetworkFailed")),
+        // The certificates of another registry.
+        (other.host(), vec![("ca.crt", pem)], Some("CertificateNotTrusted")),
     ] {
         let (_kept, directories) = certificates(&host, &contents);
         let resolved = resolve_with(directories, &image).await;

@@ -25,7 +25,8 @@ pub(crate) async fn setup(options: Options) -> Setup {
 pub(crate) async fn setup_with(options: Options, limits: Limits) -> Setup {
     let registry = Registry::start(options).await.unwrap();
     let (directory, store) = store(limits);
-    let images = Images::new(store, ImageOptions::default());
+    let plain_http_registries = if registry.certificate_authority().is_none() { vec![registry.host()] } else { vec![] };
+    let images = Images::new(store, ImageOptions { plain_http_registries, ..ImageOptions::default() });
     let certificate_authority = registry.certificate_authority().map(|pem| pem.as_bytes().to_vec());
     let access = ImageAccess { certificate_authority, ..ImageAccess::default() };
     Setup { registry, images, access, directory }

@@ -28,6 +28,7 @@ use crate::{
 pub(super) struct DetectHandles<'a> {
     pub(super) classes: &'a Classes,
     pub(super) detections: &'a Detections,
+    pub(super) calls: &'a Calls,
     /// The prefixes of classes that other provisioners have.
     pub(super) foreign: &'a [String],
     pub(super) accounts: &'a AccountPolicy,
@@ -99,7 +100,7 @@ impl<'a> DetectHandles<'a> {
         let Preparer { classes, memory, cluster, .. } = preparer;
         let options = &cluster.options;
         let (foreign, accounts) = (options.foreign_class_prefixes.as_slice(), &options.accounts);
-        Self { classes, detections: &memory.detections, foreign, accounts }
+        Self { classes, detections: &memory.detections, calls: &memory.calls, foreign, accounts }
     }
 }
 

@@ -157,6 +157,19 @@ impl Pass<'_> {
         }
     }
 
+    /// The component said whether it recognises content, which says nothing about what it renders.
+    pub(crate) fn looked(mut self) {
+        self.is_open = false;
+        self.calls.with(self.component, |calls| calls.quarantine.looked(self.call));
+    }
+
+    /// The component crashed, or exceeded a limit, when it was to look at content. The figures are about calls that render.
+    pub(crate) fn failed_to_look(mut self) {
+        self.is_open = false;
+        let now = self.calls.origin.elapsed();
+        self.calls.with(self.component, |calls| calls.quarantine.failed(self.call, now));
+    }
+
     /// The component refused the bundle.
     pub(crate) fn refused(self, time: Duration) {
         self.calls.with(self.component, |calls| calls.figures.refused(time));
@@ -174,12 +187,30 @@ impl Drop for Pass<'_> {
 
 #[cfg(test)]
 mod tests {
+    use chandler_decisions::quarantine::Purpose;
+
     use super::*;
+
+    #[test]
+    fn a_component_that_crashes_when_it_looks_at_content_is_quarantined() {
+        let (calls, component, inputs) = (Calls::default(), Digest::of(b"component"), Digest::of(b"inputs"));
+        let look = |name| Call { deployment: name, requester: name, inputs: &inputs, purpose: Purpose::Detect };
+        calls.admit("sail", &component, look("calm")).unwrap().looked();
+        for name in ["north", "south", "east"] {
+            assert_eq!(calls.quarantined("sail", &component), None);
+            calls.admit("sail", &component, look(name)).unwrap().failed_to_look();
+        }
+        assert!(calls.quarantined("sail", &component).is_some());
+        assert!(calls.admit("sail", &component, look("north")).is_err());
+        calls.admit("sail", &component, look("calm")).unwrap().looked();
+        calls.admit("sail", &component, Call { purpose: Purpose::Render, ..look("calm") }).map(drop).unwrap();
+        assert_eq!(calls.figures(&component), None);
+    }
 
     #[test]
     fn a_dropped_pass_is_no_call_and_the_message_of_a_quarantine_stays() {
         let (calls, component, inputs) = (Calls::default(), Digest::of(b"component"), Digest::of(b"inputs"));
-        let call = |name| Call { deployment: name, requester: name, inputs: &inputs };
+        let call = |name| Call { deployment: name, requester: name, inputs: &inputs, purpose: Purpose::Render };
         for name in ["north", "south", "east"] {
             let pass = calls.admit("sail", &component, call(name)).unwrap();
             pass.failed("sail", Duration::from_millis(1)).unwrap();
@@ -203,7 +234,7 @@ mod tests {
     #[test]
     fn the_component_that_was_not_called_for_the_longest_time_is_forgotten() {
         let (calls, inputs) = (Calls::default(), Digest::of(b"inputs"));
-        let call = Call { deployment: "a", requester: "a", inputs: &inputs };
+        let call = Call { deployment: "a", requester: "a", inputs: &inputs, purpose: Purpose::Render };
         for number in 0..1000_u32 {
             calls.admit("sail", &Digest::of(&number.to_be_bytes()), call).unwrap().refused(Duration::ZERO);
         }

@@ -320,14 +320,14 @@ impl std::fmt::Display for NotReady {
     }
 }
 
-/// rukpak's class for Helm charts, for which this version has no provisioner.
+/// rukpak's class for Helm charts, whose provisioner is not built in.
 const HELM: &str = "core-rukpak-io-helm";
 
 fn missing(name: &str, selector: &WatchSelector) -> String {
     if name == HELM {
         return format!(
-            "no provisioner class {name:?}: this version has no provisioner for Helm charts; package the output of `helm template` as a \
-             plain+v0 bundle, or create a ProvisionerClass of that name"
+            "no provisioner class {name:?}: the provisioner `helm` for charts is not built in; publish its component, and create a \
+             ProvisionerClass of that name with it (docs/helm.md)"
         );
     }
     let builtin = chandler_builtin::BUILTINS.iter().map(|builtin| builtin.class).collect::<Vec<_>>().join(", ");
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn the_message_for_a_missing_class_names_the_watch_selector() {
         let helm = missing(HELM, &WatchSelector::default());
-        assert!(helm.contains("no provisioner for Helm charts") && helm.contains("helm template"), "{helm}");
+        insta::assert_snapshot!(helm, @r#"no provisioner class "core-rukpak-io-helm": the provisioner `helm` for charts is not built in; publish its component, and create a ProvisionerClass of that name with it (docs/helm.md)"#);
         let message = |selector: &str| missing("sail", &selector.parse().expect("a selector"));
         insta::assert_snapshot!(format!("{}\n{}", message(""), message("shard in (a,b)")), @r#"
         no provisioner class "sail": create a ProvisionerClass of that name, or use one of core-rukpak-io-registry, core-rukpak-io-resolveset, core-rukpak-io-plain

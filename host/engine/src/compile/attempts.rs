@@ -1,7 +1,8 @@
 //! Compilations in progress.
 //!
 //! A compilation that began runs to its end, within its limits, and its code is stored in the cache, even if its caller stops waiting: a
-//! reconcile that is cancelled, or a start that waits for some seconds only. The next caller waits for it instead of compiling again.
+//! reconcile that is cancelled, or a start that waits for some seconds only. The next caller waits for it instead of compiling again. So a
+//! component that crashes the compiler or exceeds its limits is quarantined here, and not by the caller.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -9,6 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::SystemTime,
 };
 
 use chandler_core::Digest;
@@ -18,8 +20,8 @@ use wasmtime::component::Component;
 
 use super::compile;
 use crate::{
-    CompileLimits, Compiler, LoadError,
-    code::{Code, CodeCache},
+    CompileError, CompileLimits, Compiler, LoadError,
+    code::{Code, CodeCache, Quarantine},
 };
 
 /// The number of components that are remembered as too large for a quick attempt.
@@ -47,6 +49,7 @@ pub(crate) struct Attempt {
     pub(crate) next: Option<CompileLimits>,
     pub(crate) engine: wasmtime::Engine,
     pub(crate) cache: Option<Arc<CodeCache>>,
+    pub(crate) quarantine: Arc<Quarantine>,
     /// The turn of its lane, which others get at its end.
     pub(crate) turn: OwnedSemaphorePermit,
 }
@@ -104,12 +107,14 @@ impl Drop for Running {
 impl Attempt {
     /// Compiles, loads the code, and stores it in the cache.
     async fn run(self, running: &Running) -> Result<Component, LoadError> {
-        let Self { component, wasm, compiler, limits, next, engine, cache, turn: _turn } = self;
+        let Self { component, wasm, compiler, limits, next, engine, cache, quarantine, turn: _turn } = self;
         let code = match compile(compiler, limits.clone(), engine.clone(), wasm).await {
             Ok(code) => Code::compiled(code),
             Err(error) => {
                 if next.is_some_and(|next| error.is_below(&limits, &next)) {
                     running.attempts.outgrew(&component);
+                } else if error.needs_quarantine() {
+                    return Err(quarantined(quarantine, component, &error).await.into());
                 }
                 return Err(error.into());
             }
@@ -130,6 +135,16 @@ impl Attempt {
             Err(error) => Err(LoadError::Internal(error.to_string())),
         }
     }
+}
+
+/// Quarantines a component, so that it is not compiled again for a while. Returns the same error that later attempts get, so that the status
+/// does not change between them.
+async fn quarantined(quarantine: Arc<Quarantine>, component: Digest, error: &CompileError) -> CompileError {
+    let problem = error.to_string();
+    let text = problem.clone();
+    // If this fails, the next attempt compiles the component again, which is harmless.
+    let _ = tokio::task::spawn_blocking(move || quarantine.add(&component, text, SystemTime::now())).await;
+    CompileError::Quarantined(problem)
 }
 
 fn internal(error: &wasmtime::Error) -> LoadError {

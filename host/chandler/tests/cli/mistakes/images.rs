@@ -93,7 +93,7 @@ fn an_image_that_cannot_be_pulled_names_the_registry() {
             &["render", &format!("127.0.0.1:{gone}/a:v1")],
             "Connection refused",
             format!("127.0.0.1:{gone}"),
-            "curl -i http://127.0.0.1:",
+            "curl -i https://127.0.0.1:",
         ),
         mistake(
             "a mistyped host",
@@ -110,8 +110,15 @@ fn an_image_that_cannot_be_pulled_names_the_registry() {
             "docker login",
         ),
         mistake(
-            "a wrong password",
+            "credentials for a registry without TLS",
             &with(&login),
+            "wants credentials and does not speak TLS",
+            &locked,
+            "--plain-http-registry",
+        ),
+        mistake(
+            "a wrong password",
+            &[with(&login), vec!["--plain-http-registry".to_owned(), locked.clone()]].concat(),
             "access to repository shop/lighthouse is denied",
             &locked,
             "docker login",

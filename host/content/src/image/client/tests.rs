@@ -1,13 +1,12 @@
 use reqwest::header::WWW_AUTHENTICATE;
 
 use super::*;
-use crate::ImageAccess;
 
 fn client(registry: &str, credentials: Option<Credentials>, options: ImageOptions) -> Client {
     let image = format!("{registry}/x:v1").parse().unwrap();
     let access = ImageAccess { credentials, ..ImageAccess::default() };
     let endpoint = Endpoint { image, access, plain: false };
-    Client::new(&endpoint, None, &Arc::new(options), &SystemRoots::default(), &Arc::default()).unwrap()
+    Client::new(&endpoint, Purpose::Pull, None, &Arc::new(options), &SystemRoots::default(), &Arc::default()).unwrap()
 }
 
 fn challenge(text: &str) -> HeaderMap {
@@ -35,17 +34,35 @@ async fn credentials_are_not_sent_without_tls_but_to_this_machine() {
             assert!(error.to_string().contains("certificateData") && !error.to_string().contains("s3cret"), "{error}");
         }
         // A token server that is not of this machine.
-        let client = client("127.0.0.1:5000", Some(credentials.clone()), options());
+        let local = ImageOptions { plain_http_registries: vec!["127.0.0.1:5000".to_owned()], ..options() };
+        let client = client("127.0.0.1:5000", Some(credentials.clone()), local);
         let outcome = client.authorize(&challenge("Bearer realm=\"http://registry.lan:5000/t\"")).await;
         if !matches!(credentials, Credentials::RegistryToken(_)) {
             assert!(outcome.unwrap_err().to_string().ends_with("without TLS"));
         }
     }
     let [basic, ..] = credentials();
-    let here = client("127.0.0.1:5000", Some(basic.clone()), options());
+    let local = || ImageOptions { plain_http_registries: vec!["127.0.0.1:5000".to_owned()], ..options() };
+    let here = client("127.0.0.1:5000", Some(basic.clone()), local());
+    assert!(here.connection().is_plain());
     assert!(here.authorize(&challenge("Basic realm=\"r\"")).await.unwrap().is_some());
+    // One of this machine that is not listed: with TLS, or not at all.
+    let unlisted = client("127.0.0.1:5000", Some(basic.clone()), options());
+    assert!(!unlisted.connection().is_plain());
+    assert!(unlisted.authorize(&challenge("Basic realm=\"r\"")).await.unwrap().is_some());
+    let plain = unlisted.connection.without_tls().unwrap();
+    assert_eq!(plain.home().as_str(), "http://127.0.0.1:5000/v2/");
+    assert!(unlisted.fallback.set(plain).is_ok());
+    let error = unlisted.authorize(&challenge("Basic realm=\"r\"")).await.unwrap_err();
+    assert_eq!(error.failure.reason(), "CredentialsNotSent", "{error}");
     let tls = client("registry.example", Some(basic), options());
     assert!(tls.authorize(&challenge("Basic realm=\"r\"")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_registry_without_a_port_keeps_the_port_of_tls() {
+    let local = client("localhost", None, ImageOptions::default());
+    assert_eq!(local.connection.without_tls().unwrap().home().as_str(), "http://localhost:443/v2/");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! Classes are asked in the order of their priority, and classes with one priority at the same time; classes below the first priority that
 //! recognises the content are not asked. A component's answer depends only on the content, so it is kept, and a reconcile that changes
-//! nothing calls no plugin.
+//! nothing calls no plugin. A component that is quarantined is treated as a class that is not ready, and a call that fails counts towards a
+//! quarantine.
 //!
 //! An installed release keeps its class. Classes with a higher priority are asked only to warn that they would be chosen for a new
 //! installation.
@@ -15,8 +16,9 @@ use chandler_core::{Content, Digest};
 use chandler_decisions::{
     account::requester,
     detection::{self, Answer, Detected, Incumbent, Opinion, Own, Undecided},
+    quarantine::{Call, Purpose},
 };
-use chandler_engine::{Limits, Retry};
+use chandler_engine::{CallError, Limits, Retry};
 use chandler_turns::Requester;
 use futures::future::join_all;
 use kube::ResourceExt as _;
@@ -24,8 +26,9 @@ use kube::ResourceExt as _;
 use super::{
     super::{detections::Detections, handles::DetectHandles},
     class::{self, ResolvedClass},
+    render,
 };
-use crate::provisioner_class::{Class, NotReady, Offer};
+use crate::provisioner_class::{Calls, Class, NotReady, Offer};
 
 /// The maximum time that one class may look at the content: it reads names and a few small files.
 const TIME: Duration = Duration::from_secs(5);
@@ -46,7 +49,8 @@ pub(super) async fn detect(
     let offers = offers(handles).await;
     let content: Arc<dyn Content> = Arc::new(tree.clone());
     let requester = &requester(deployment, handles.accounts);
-    let asking = Asking { detections: handles.detections, name: &name, digest, content: &content, requester };
+    let (detections, calls) = (handles.detections, handles.calls);
+    let asking = Asking { detections, calls, name: &name, digest, content: &content, requester };
     let found = match Incumbent::of(deployment, digest.as_str()) {
         Some(incumbent) => asking.installed(incumbent, &offers).await,
         None => asking.new_installation(&offers).await,
@@ -70,6 +74,7 @@ async fn offers(handles: &DetectHandles<'_>) -> Vec<Offer> {
 /// The input of a detection.
 struct Asking<'a> {
     detections: &'a Detections,
+    calls: &'a Calls,
     /// The BundleDeployment.
     name: &'a str,
     digest: &'a Digest,
@@ -126,7 +131,7 @@ impl Asking<'_> {
 
     async fn opinion(&self, offer: &Offer) -> Opinion {
         let answer = match &offer.class {
-            Ok(class) => self.answer(class).await,
+            Ok(class) => self.answer(&offer.name, class).await,
             Err(NotReady::Loading) => Answer::Loading,
             Err(NotReady::Failed(message)) => Answer::NotReady(message.clone()),
         };
@@ -134,7 +139,7 @@ impl Asking<'_> {
         Opinion { class: name.clone(), priority: *priority, is_builtin: *is_builtin, answer }
     }
 
-    async fn answer(&self, class: &Class) -> Answer {
+    async fn answer(&self, name: &str, class: &Class) -> Answer {
         let component = class.provisioner.digest();
         if class.provisioner.facts().formats.is_empty() {
             return Answer::DeclaresNone;
@@ -142,7 +147,26 @@ impl Asking<'_> {
         if let Some(known) = self.detections.get(self.name, self.digest, component) {
             return known;
         }
-        let answer = ask(class, self.content, self.requester).await;
+        let inputs = Digest::of_json(&("detect", self.digest, component));
+        let (deployment, requester) = (self.name, self.requester.namespace());
+        let call = Call { deployment, requester, inputs: &inputs, purpose: Purpose::Detect };
+        // Built-in components have no quarantine. What is not asked is not noted, so that it is asked once that is over.
+        let pass = match class.artifact.is_some().then(|| self.calls.admit(name, component, call)).transpose() {
+            Ok(pass) => pass,
+            Err(quarantined) => return Answer::NotReady(quarantined.to_string()),
+        };
+        let looked = ask(class, self.content, self.requester).await;
+        match (pass, &looked) {
+            (Some(pass), Err(error)) if render::is_failure(error) => pass.failed_to_look(),
+            (Some(pass), Ok(_)) => pass.looked(),
+            _ => {}
+        }
+        let answer = match looked {
+            Ok(None) => Answer::NotRecognised,
+            Ok(Some(format)) if class.provisioner.facts().formats.contains(&format) => Answer::Recognised(format),
+            Ok(Some(format)) => Answer::Undeclared(format),
+            Err(error) => Answer::Failed { message: error.to_string(), is_transient: error.retry() != Retry::OnChange },
+        };
         self.detections.note(self.name, self.digest, component, answer.clone());
         answer
     }
@@ -157,12 +181,7 @@ fn usable(offer: &Offer, format: Option<String>) -> Result<ResolvedClass, Undeci
 }
 
 /// Calls the component of a class.
-async fn ask(class: &Class, content: &Arc<dyn Content>, requester: &Requester) -> Answer {
+async fn ask(class: &Class, content: &Arc<dyn Content>, requester: &Requester) -> Result<Option<String>, CallError> {
     let limits = Limits { time: class.limits.time.min(TIME), ..class.limits.clone() };
-    match class.provisioner.on_behalf_of(requester).detect(Arc::clone(content), &limits).await {
-        Ok(None) => Answer::NotRecognised,
-        Ok(Some(format)) if class.provisioner.facts().formats.contains(&format) => Answer::Recognised(format),
-        Ok(Some(format)) => Answer::Undeclared(format),
-        Err(error) => Answer::Failed { message: error.to_string(), is_transient: error.retry() != Retry::OnChange },
-    }
+    class.provisioner.on_behalf_of(requester).detect(Arc::clone(content), &limits).await
 }

@@ -8,7 +8,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use chandler_content::Tree;
 use chandler_core::{Content as _, Digest, Release, Request, Target};
-use chandler_decisions::{config::Config, quarantine::Call};
+use chandler_decisions::{
+    config::Config,
+    quarantine::{Call, Purpose},
+};
 use chandler_engine::{CallError, Limits, Provisioned, Usage};
 use chandler_monitoring::{CallOutcome, CallUsage, Step};
 use chandler_releases::Made;
@@ -72,7 +75,7 @@ pub(in super::super) async fn render(
     let started = Instant::now();
     let cached = handles.releases.get_for(&inputs, &request.target).await;
     handles.metrics.looked_up(RELEASES, cached.is_some());
-    let call = Call { deployment: name, requester: requester.namespace(), inputs: &inputs };
+    let call = Call { deployment: name, requester: requester.namespace(), inputs: &inputs, purpose: Purpose::Render };
     if let Some((made, release)) = cached {
         if is_third_party {
             wake(handles, handles.calls.rendered(class.provisioner.digest(), call));
@@ -134,12 +137,7 @@ fn note(
             wake(handles, pass.rendered(release.objects(), usage.time, usage.has_schema));
             Ok(())
         }
-        Err(
-            CallError::Timeout { .. }
-            | CallError::OutOfMemory { .. }
-            | CallError::Trapped(_)
-            | CallError::LimitExceeded(_),
-        ) => pass.failed(class_name, usage.time),
+        Err(error) if is_failure(error) => pass.failed(class_name, usage.time),
         // The machine or the host is the cause.
         Err(CallError::Starved { .. } | CallError::Internal(_)) => Ok(()),
         Err(_) => {
@@ -147,6 +145,14 @@ fn note(
             Ok(())
         }
     }
+}
+
+/// Whether the component crashed, or exceeded a limit.
+pub(super) fn is_failure(error: &CallError) -> bool {
+    matches!(
+        error,
+        CallError::Timeout { .. } | CallError::OutOfMemory { .. } | CallError::Trapped(_) | CallError::LimitExceeded(_)
+    )
 }
 
 /// Makes BundleDeployments render again that waited for a component.
