@@ -70,7 +70,7 @@ impl Bundles {
         let written = tokio::task::spawn_blocking(move || {
             let Some(tree) = store.tree(&digest) else { return Ok(None) };
             let file = store.archived(&tree, "").map_err(io::Error::other)?;
-            let bytes = file.bytes()?;
+            let bytes = ArchivedContent::bytes(&file)?;
             Ok::<_, io::Error>(Some((file, bytes)))
         });
         match written.await {
