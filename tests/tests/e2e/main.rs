@@ -26,7 +26,6 @@ mod class_updates;
 mod cluster_changes;
 mod cluster_operators;
 mod config_map_source;
-mod content_cache;
 mod content_service;
 mod controller_rights;
 mod crash_recovery;
