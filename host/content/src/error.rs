@@ -126,9 +126,21 @@ pub enum ContentError {
         /// The time limit.
         seconds: u64,
     },
+    /// The cache is full.
+    #[error(transparent)]
+    CacheFull(CacheFull),
     /// The cache directory failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
+}
+
+impl From<StoreError> for ContentError {
+    fn from(error: StoreError) -> Self {
+        match error.source.get_ref().and_then(|inner| inner.downcast_ref::<CacheFull>()) {
+            Some(full) => Self::CacheFull(*full),
+            None => Self::Store(error),
+        }
+    }
 }
 
 /// Whether and when a retry helps.
@@ -170,6 +182,7 @@ impl ContentError {
                 FailureClass::Transient
             }
             Self::Store(_)
+            | Self::CacheFull(_)
             | Self::Timeout { .. }
             | Self::Git { error: GitError::Truncated | GitError::Disk(_), .. } => FailureClass::Transient,
             // The server may have been changing the archive, and the next one may be right. An image may be signed later.
@@ -230,6 +243,7 @@ impl ContentError {
             Self::Image { .. } => "InvalidImage",
             Self::DuplicatePath { .. } => "DuplicatePath",
             Self::Timeout { .. } => "Timeout",
+            Self::CacheFull(_) => "CacheFull",
             Self::Store(_) => "StoreFailed",
         }
     }
@@ -244,6 +258,25 @@ fn git_reason(error: &GitError) -> &'static str {
         GitError::Disk(_) => "StoreFailed",
         _ => "InvalidRepository",
     }
+}
+
+/// The cache is full: its limit is reached, and nothing else in it gives way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CacheFull {
+    /// What is in it is in use.
+    #[error(
+        "the content cache of the controller is full: what is in use takes all of its {}; delete BundleDeployments that are not needed, or let \
+         the administrator raise --content-cache-limit",
+        Bytes(*.0)
+    )]
+    InUse(u64),
+    /// The content was being written, and others with less content needed the room.
+    #[error(
+        "the content cache of the controller is full: this content gave way to other accounts that use less of its {}; delete BundleDeployments that \
+         are not needed, or let the administrator raise --content-cache-limit",
+        Bytes(*.0)
+    )]
+    GaveWay(u64),
 }
 
 /// The cache directory could not be used.

@@ -41,7 +41,7 @@ mod unpack;
 
 pub use archive::{ArchiveUrl, ArchiveUrlError, Archives, DownloadError, Downloaded, ResolvedArchive, shown_url};
 pub use checkout::{Checkout, Repositories, RepositoryUrl, RepositoryUrlError, SshKey, SshKeyError};
-pub use error::{ArchiveError, ContentError, EntryProblem, FailureClass, NamedTwice, StoreError};
+pub use error::{ArchiveError, CacheFull, ContentError, EntryProblem, FailureClass, NamedTwice, StoreError};
 pub use files::FileSet;
 pub use image::{
     AccessError, Credentials, ImageAccess, ImageError, ImageOptions, ImageReference, Images, Keyring, Platform,
@@ -51,7 +51,7 @@ pub use image::{
 pub use issuer::{IssuerError, Issuers};
 pub use limits::{LimitExceeded, Limits};
 pub use post::{Answer, PostError, Posts};
-pub use store::{Collected, Store, Upload};
-pub use tgz::TemporaryFile;
+pub use store::{Collected, Store, Upload, Users};
+pub use tgz::{ArchivedContent, TemporaryFile};
 pub use transport::{ServerFailure, connection_trust_problem};
 pub use tree::Tree;

@@ -14,6 +14,7 @@ use crate::{
     body::{self, Body},
     image::{Inner, may_be_plain},
     shown_url,
+    store::Room,
     transport::{Connection, ConnectionError, Pace, authority, failure_of, is_here, retry_after},
 };
 
@@ -113,11 +114,11 @@ impl<'a> Server<'a> {
     /// Writes the body of a response to a new file. `pass` appends what is written of a chunk to its second argument.
     ///
     /// # Errors
-    /// The transfer fails, `pass` fails, or the body is longer than the limit for downloads, which is [`ContentError::Archive`].
+    /// The transfer fails, `pass` fails, the cache is full, or the body is longer than the limit for downloads, which is [`ContentError::Archive`].
     pub(crate) async fn save(
         &self,
         response: Response,
-        path: &Path,
+        file: (&Path, &Room),
         pass: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), ContentError>,
     ) -> Result<(), ContentError> {
         let most = self.shared.store.limits().download_bytes;
@@ -127,7 +128,7 @@ impl<'a> Server<'a> {
             return Err(body::too_large(most));
         }
         let pace = self.connection.pace();
-        body::save(&mut Arriving { server: self, response, pace }, path, most, pass).await
+        body::save(&mut Arriving { server: self, response, pace }, file, most, pass).await
     }
 
     fn plaintext(&self, why: &str) -> ContentError {

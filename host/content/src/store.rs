@@ -15,9 +15,13 @@
 //! A tree is written below `work` and moved into place as a whole, so that `trees/<hex>` is always complete, even after a crash.
 //! Several processes may share the directory. It must be on one file system, and no other user may access it: a tree is verified
 //! against its digest when it is opened, but not at each read.
+//!
+//! `room` counts what is in the directory and what is being written, and reserves room before a write; `shares` decides which content gives way.
 
 mod collect;
 mod images;
+mod room;
+mod shares;
 mod uploads;
 pub(crate) mod workspace;
 
@@ -27,15 +31,19 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use chandler_cache::Key;
 use chandler_core::{Content, Digest};
+use chandler_turns::Requester;
 use parking_lot::Mutex;
 
-pub use self::{collect::Collected, uploads::Upload};
+use self::room::Ledger;
+pub use self::{collect::Collected, room::Users, uploads::Upload};
 pub(crate) use self::{
     images::{Asking, ImageKey, Known, Latest, Place, Reader},
+    room::{FILE, Room},
     workspace::{AddError, Workspace, own_file},
 };
 use crate::{
@@ -44,11 +52,16 @@ use crate::{
     unpack,
 };
 
+/// The age from which an incomplete record is a leftover.
+const LEFTOVER: Duration = Duration::from_mins(10);
+
 /// A cache of trees by digest, and of the trees of images. A clone is the same store.
 #[derive(Clone, Debug)]
 pub struct Store {
     inner: Arc<Inner>,
     limits: Arc<Limits>,
+    /// On whose behalf content is added.
+    requester: Requester,
 }
 
 #[derive(Debug)]
@@ -57,6 +70,7 @@ struct Inner {
     key: Key,
     /// Open trees, which need no second verification.
     open: Mutex<HashMap<Digest, Weak<TreeInner>>>,
+    ledger: Ledger,
 }
 
 impl Store {
@@ -75,8 +89,10 @@ impl Store {
         }
         let key = directory.join("key");
         let key = Key::open(&key).map_err(StoreError::at("open", key))?;
-        let inner = Inner { root: directory.to_owned(), key, open: Mutex::new(HashMap::new()) };
-        let store = Self { inner: Arc::new(inner), limits: Arc::new(limits) };
+        let inner =
+            Inner { root: directory.to_owned(), key, open: Mutex::new(HashMap::new()), ledger: Ledger::default() };
+        let requester = Requester::controller();
+        let store = Self { inner: Arc::new(inner), limits: Arc::new(limits), requester };
         store.remove_leftovers()?;
         Ok(store)
     }
@@ -89,7 +105,13 @@ impl Store {
     /// This store, with other limits for content that is added to it.
     #[must_use]
     pub fn with_limits(&self, limits: Limits) -> Self {
-        Self { inner: Arc::clone(&self.inner), limits: Arc::new(limits) }
+        Self { limits: Arc::new(limits), ..self.clone() }
+    }
+
+    /// This store, for content that is added on behalf of this account: it counts for its share.
+    #[must_use]
+    pub fn on_behalf_of(&self, requester: Requester) -> Self {
+        Self { requester, ..self.clone() }
     }
 
     /// The tree of a directory on disk: its regular files, and the targets of links inside it.
@@ -204,11 +226,20 @@ impl Store {
         Ok(lock)
     }
 
-    /// Removes leftovers below `work`, unless a process is writing there.
+    /// Removes leftovers below `work`, and records that were not completed, unless a process is writing.
     fn remove_leftovers(&self) -> Result<(), StoreError> {
         let lock = self.lock_file()?;
         match lock.try_lock() {
-            Ok(()) => remove_children(&self.work()),
+            Ok(()) => {
+                let mut removed = remove_children(&self.work(), |_| true)?;
+                for name in ["images", "archives", uploads::DIRECTORY] {
+                    removed += remove_children(&self.inner.root.join(name), is_old_leftover)?;
+                }
+                if removed > 0 {
+                    tracing::info!(removed, "removed what an interrupted process left in the content cache");
+                }
+                Ok(())
+            }
             Err(fs::TryLockError::WouldBlock) => Ok(()),
             Err(fs::TryLockError::Error(error)) => Err(StoreError::at("lock", self.inner.root.join("lock"))(error)),
         }
@@ -216,13 +247,18 @@ impl Store {
 
     /// Moves a tree out of `trees` and removes it. Processes that have it open can still read it.
     fn remove_tree(&self, digest: &Digest) -> Result<(), StoreError> {
-        let work = self.begin()?;
+        // Without room of its own: it makes some.
+        let _lock = self.lock_for_writing()?;
+        let directory = tempfile::Builder::new().prefix("").tempdir_in(self.work());
+        let directory = directory.map_err(StoreError::at("create directory in", self.work()))?;
         let path = self.tree_path(digest);
-        match fs::rename(&path, work.path().join("removed")) {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(StoreError::at("remove", path)(error)),
+        match fs::rename(&path, directory.path().join("removed")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(StoreError::at("remove", path)(error)),
+            _ => {}
         }
+        directory.close().map_err(StoreError::at("remove", &path))?;
+        self.inner.ledger.removed(digest);
+        Ok(())
     }
 }
 
@@ -231,11 +267,25 @@ fn unfit(directory: &Path, error: io::Error) -> StoreError {
     StoreError::at(operation, directory)(error)
 }
 
-fn remove_children(directory: &Path) -> Result<(), StoreError> {
+/// Removes these children of a directory. Returns how many.
+fn remove_children(directory: &Path, which: impl Fn(&fs::DirEntry) -> bool) -> Result<usize, StoreError> {
+    let mut number = 0;
     for child in fs::read_dir(directory).map_err(StoreError::at("list", directory))? {
-        let path = child.map_err(StoreError::at("list", directory))?.path();
+        let child = child.map_err(StoreError::at("list", directory))?;
+        if !which(&child) {
+            continue;
+        }
+        let path = child.path();
         let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         removed.map_err(StoreError::at("remove", path))?;
+        number += 1;
     }
-    Ok(())
+    Ok(number)
+}
+
+/// Whether a record was not completed and never will be: records are written without the lock, in far less time.
+fn is_old_leftover(entry: &fs::DirEntry) -> bool {
+    let modified = entry.metadata().and_then(|metadata| metadata.modified());
+    let is_old = modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LEFTOVER));
+    is_old && entry.file_name().to_string_lossy().starts_with(chandler_cache::TEMPORARY)
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufWriter, Read, Seek as _, Write},
+    io::{self, BufWriter, Read, Seek, Write},
     path::Path,
 };
 
@@ -10,7 +10,10 @@ use chandler_core::{Content, Entry};
 use flate2::{Compression, GzBuilder};
 use tempfile::NamedTempFile;
 
-use crate::{Store, StoreError};
+use crate::{
+    ContentError, Store, StoreError,
+    store::{FILE, Room},
+};
 
 /// The number of files that are listed at once, and the bytes that are read at once.
 const PAGE: usize = 1024;
@@ -23,9 +26,11 @@ impl Store {
     /// The disk fails.
     pub fn temporary_file(&self) -> Result<TemporaryFile, StoreError> {
         let lock = self.lock_for_writing()?;
+        let room = self.room();
+        room.take(FILE)?;
         let directory = self.work();
         let file = NamedTempFile::new_in(&directory).map_err(StoreError::at("create a file in", directory))?;
-        Ok(TemporaryFile { file, _lock: lock })
+        Ok(TemporaryFile { file, room, _lock: lock })
     }
 
     /// Files as tar, compressed with gzip: the same bytes whenever this version writes the same files, since it has no
@@ -33,16 +38,71 @@ impl Store {
     /// once it is closed. Blocks on the disk.
     ///
     /// # Errors
-    /// The disk is full or fails.
-    pub fn archived(&self, content: &dyn Content, below: &str) -> Result<File, StoreError> {
+    /// The disk or the cache is full, or the disk fails.
+    pub fn archived(&self, content: &dyn Content, below: &str) -> Result<ArchivedContent, StoreError> {
         let directory = self.work();
+        let room = self.room();
+        room.take(FILE)?;
         let write = || {
             let mut file = tempfile::tempfile_in(&directory)?;
-            write(content, Path::new(below), BufWriter::new(&mut file))?;
+            write(content, Path::new(below), BufWriter::new(Counted { file: &mut file, room: &room }))?;
             file.rewind()?;
             Ok(file)
         };
-        write().map_err(StoreError::at("write an archive in", &directory))
+        let file = write().map_err(StoreError::at("write an archive in", &directory))?;
+        Ok(ArchivedContent { file, _room: room })
+    }
+}
+
+/// An archive in a file without a name, whose space is free once this is dropped.
+#[derive(Debug)]
+pub struct ArchivedContent {
+    file: File,
+    _room: Room,
+}
+
+impl ArchivedContent {
+    /// Its length in bytes.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// The file alone, for processes that end with it: its space no longer counts.
+    pub fn into_file(self) -> File {
+        self.file
+    }
+}
+
+impl Read for ArchivedContent {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read(buffer)
+    }
+}
+
+impl Seek for ArchivedContent {
+    fn seek(&mut self, position: io::SeekFrom) -> io::Result<u64> {
+        self.file.seek(position)
+    }
+}
+
+/// Takes room before each write.
+struct Counted<'a> {
+    file: &'a mut File,
+    room: &'a Room,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.room.take(bytes.len() as u64).map_err(|error| error.source)?;
+        self.file.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 
@@ -50,6 +110,8 @@ impl Store {
 #[derive(Debug)]
 pub struct TemporaryFile {
     file: NamedTempFile,
+    /// What the file takes. Dropped after it.
+    room: Room,
     /// A shared lock, so that no process removes the file as a leftover. Dropped last.
     _lock: File,
 }
@@ -59,11 +121,24 @@ impl TemporaryFile {
     pub fn path(&self) -> &Path {
         self.file.path()
     }
+
+    /// Writes all of these bytes, and removes other content before if the cache is full, without blocking the caller's thread for that.
+    ///
+    /// # Errors
+    /// The cache or the disk is full, or the disk fails.
+    pub async fn append(&mut self, bytes: &[u8]) -> Result<(), ContentError> {
+        self.room.take_for(bytes.len()).await?;
+        // A write into the page cache; the thread is not worth a switch.
+        let written = self.file.write_all(bytes);
+        Ok(written.map_err(StoreError::at("write to", self.file.path()))?)
+    }
 }
 
 impl Write for TemporaryFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        self.room.take(bytes.len() as u64).map_err(|error| error.source)?;
+        self.file.write_all(bytes)?;
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -137,7 +212,7 @@ mod tests {
                 FileSet { source: "test".to_owned(), directory: directory.to_owned(), files }
             });
             let tree = runtime.block_on(store.import_files(sets.collect())).unwrap();
-            let bytes = |mut file: File| {
+            let bytes = |mut file: ArchivedContent| {
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).unwrap();
                 bytes

@@ -14,6 +14,7 @@ use chandler_content::{
 };
 use chandler_core::Digest;
 use chandler_devregistry::{Image, Layer, Options, Registry};
+use chandler_turns::Requester;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
@@ -404,6 +405,50 @@ async fn bodies_are_bounded_whatever_the_server_announces() {
     body.extend_from_slice(b"more");
     let server = Server::start(Then::Close, move |_| body.clone()).await;
     setup().get(&server.url("a.tgz")).await.unwrap();
+}
+
+/// The cache has room for 832 KiB of tenants, and the archive itself would be allowed.
+#[tokio::test]
+async fn a_download_takes_no_more_than_the_cache_may_have() {
+    const KIB: usize = 1 << 10;
+    let text = "x".repeat(20 * KIB);
+    let bomb = (0..80).fold(Tar::new(), |tar, number| tar.file(&number.to_string(), &format!("{number}{text}"))).gzip();
+    assert!(bomb.len() < 300 * KIB);
+    // It unpacks to 1600 KiB.
+    let bomb = Server::start(Then::Close, move |_| response("200 OK", "", &bomb)).await;
+    // It announces nothing, and sends without end.
+    let chunk = [b"10000\r\n".to_vec(), vec![b'x'; 64 * KIB], b"\r\n".to_vec()].concat().leak();
+    let endless = Server::start(Then::Endless(chunk, Duration::ZERO), |_| {
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec()
+    })
+    .await;
+    for server in [bomb, endless] {
+        let (directory, store) = store(Limits::default());
+        store.limit(1 << 20).unwrap();
+        let archives =
+            Images::new(store.clone(), ImageOptions::default()).on_behalf_of(Requester::new("a", "a")).archives();
+        let error = archives.resolve(&server.url("a.tgz").parse().unwrap(), &ImageAccess::default()).await.unwrap_err();
+        assert_eq!((error.class(), error.reason()), (FailureClass::Transient, "CacheFull"), "{error}");
+        assert_eq!(store.taken(), 0, "nothing stays");
+        assert_eq!(std::fs::read_dir(directory.path().join("cache/work")).unwrap().count(), 0);
+    }
+    // It announces far more than there is room for, and sends little: only what it sends takes room.
+    let (_directory, store) = store(Limits::default());
+    store.limit(1 << 20).unwrap();
+    let lying = Server::start(Then::Hold, |_| b"HTTP/1.1 200 OK\r\nContent-Length: 200000000\r\n\r\nx".to_vec()).await;
+    let archives =
+        Images::new(store.clone(), ImageOptions::default()).on_behalf_of(Requester::new("a", "a")).archives();
+    let (url, access) = (lying.url("a.tgz").parse().unwrap(), ImageAccess::default());
+    let mut waits = std::pin::pin!(archives.resolve(&url, &access));
+    while store.taken() == 0 {
+        assert!(futures::poll!(&mut waits).is_pending());
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..100 {
+        assert!(futures::poll!(&mut waits).is_pending());
+        tokio::task::yield_now().await;
+    }
+    assert!(store.taken() <= 200 << 10, "{}", store.taken());
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
 mod common;
+mod limit;
 
 use std::{
     collections::BTreeSet,

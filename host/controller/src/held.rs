@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chandler_core::Digest;
+use chandler_decisions::account::requester;
 use chandler_serve::{Holding, Holdings, Target, UploadAccount};
 use kube::ResourceExt as _;
 
@@ -56,13 +57,14 @@ impl Holdings for Held {
                     namespace: named.namespace.clone().unwrap_or_else(|| spec.install_namespace.clone()),
                     name: named.name.clone(),
                 }),
+                requester: requester(deployment, &self.installer.cluster.options.accounts),
             },
             None => Target::Other(spec.source.kind.clone()),
         }
     }
 
     fn stored(&self, content: &Digest, bytes: u64) {
-        self.installer.memory.growth.add(content, bytes, self.installer.cluster.options.content_cache_bytes);
+        self.installer.memory.growth.add(content, bytes, self.installer.cluster.options.unused_content_bytes());
     }
 
     fn uploaded(&self, name: &str) {

@@ -1,12 +1,15 @@
 //! Keeps the caches of content and releases within their budgets, and removes records of deleted BundleDeployments.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::HashSet,
+    sync::{Arc, Weak},
     time::Duration,
 };
 
-use chandler_content::{StoreError, component_tree};
+use chandler_content::{StoreError, Users, component_tree};
 use chandler_core::Digest;
+use chandler_decisions::account::requester;
+use chandler_turns::Requester;
 use kube::ResourceExt as _;
 use tokio::time::MissedTickBehavior;
 
@@ -21,7 +24,8 @@ const INTERVAL: Duration = Duration::from_hours(1);
 /// Removes the least recently used entries at an interval until the rest is within the budgets, and content also after much was added.
 /// Content that a BundleDeployment or a
 /// Catalog uses is kept, so that it does not depend on its registry. Never returns.
-pub(crate) async fn run(installer: &Installer, catalogs: &CatalogStates) {
+pub(crate) async fn run(installer: &Arc<Installer>, catalogs: &Arc<CatalogStates>) {
+    connect_users(installer, catalogs).await;
     let mut tick = tokio::time::interval(INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick is immediate, before the BundleDeployments are listed.
@@ -40,6 +44,21 @@ pub(crate) async fn run(installer: &Installer, catalogs: &CatalogStates) {
         records(installer).await;
         installer.targets.close_unused();
     }
+}
+
+/// Lets the cache of content find out what is in use, once the BundleDeployments are known: until then, nothing is removed to make room.
+async fn connect_users(installer: &Arc<Installer>, catalogs: &Arc<CatalogStates>) {
+    // An error means that the controller is stopping.
+    if !installer.deployments.ready().await {
+        return;
+    }
+    let (weak, catalogs): (Weak<Installer>, _) = (Arc::downgrade(installer), Arc::downgrade(catalogs));
+    installer
+        .preparer
+        .components
+        .images
+        .store()
+        .users_from(move || Some(users(weak.upgrade()?.as_ref(), catalogs.upgrade()?.as_ref())));
 }
 
 /// Forgets content that was uploaded for BundleDeployments that are gone. It is then removed like other unused content.
@@ -63,12 +82,12 @@ async fn uploads(installer: &Installer) {
 
 async fn content(installer: &Installer, catalogs: &CatalogStates) {
     installer.memory.growth.cleans();
-    let used = in_use(installer, catalogs);
+    let used = users(installer, catalogs);
     let (store, budget) =
-        (installer.preparer.components.images.store().clone(), installer.cluster.options.content_cache_bytes);
+        (installer.preparer.components.images.store().clone(), installer.cluster.options.unused_content_bytes());
     let known = installer.memory.growth.known();
     let collected = tokio::task::spawn_blocking(move || {
-        let collected = store.collect(&|digest| used.contains(digest), budget)?;
+        let collected = store.collect(&|digest| used.contains_key(digest), budget)?;
         let gone: Vec<_> = known.into_iter().filter(|digest| !store.has(digest)).collect();
         Ok::<_, StoreError>((collected, gone))
     });
@@ -125,16 +144,26 @@ async fn records(installer: &Installer) {
     }
 }
 
-/// The content digests of all revisions in the records, of the content that each spec describes, of catalogs, and of components.
-fn in_use(installer: &Installer, catalogs: &CatalogStates) -> BTreeSet<Digest> {
-    let mut used = catalogs.content_in_use();
-    used.extend(installer.preparer.classes.pulled().iter().map(|(digest, bytes)| component_tree(digest, *bytes)));
+/// Who uses which content: the content of all revisions in the records, of what each spec describes, of catalogs, and components.
+fn users(installer: &Installer, catalogs: &CatalogStates) -> Users {
+    let mut users = Users::new();
+    let own = catalogs.content_in_use().into_iter();
+    let pulled = installer.preparer.classes.pulled();
+    for digest in own.chain(pulled.iter().map(|(digest, bytes)| component_tree(digest, *bytes))) {
+        users.insert(digest, vec![Requester::controller()]);
+    }
     for guarded in installer.deployments.all() {
         let Ok(deployment) = &guarded.0 else { continue };
+        let requester = requester(deployment, &installer.cluster.options.accounts);
         let state = installer.records.known(&deployment.name_any()).map(|record| record.state());
         let history = state.iter().flat_map(|state| &state.history).map(|revision| &revision.content_digest);
         let described = deployment.status.as_ref().and_then(|status| status.content_digest.as_ref());
-        used.extend(described.into_iter().chain(history).filter_map(|digest| digest.parse::<Digest>().ok()));
+        for digest in described.into_iter().chain(history).filter_map(|digest| digest.parse::<Digest>().ok()) {
+            let known = users.entry(digest).or_default();
+            if !known.contains(&requester) {
+                known.push(requester.clone());
+            }
+        }
     }
-    used
+    users
 }

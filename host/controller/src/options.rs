@@ -77,7 +77,8 @@ pub struct Options {
     /// The ServiceAccount of the system namespace whose pull secrets are used for images whose source names none. Default none: then
     /// they are pulled anonymously.
     pub pull_secrets_of: Option<String>,
-    /// The bytes of unused content that are kept on disk. Default 4 GiB.
+    /// The most bytes of content on the disk, what is in use and what is being fetched included. Nothing is written beyond. Unused content is removed
+    /// beyond half of it. Default 8 GiB; `deploy/controller.yaml` gives the volume of the caches a higher limit.
     pub content_cache_bytes: u64,
     /// The maximum size of all indexes of catalogs in bytes. A catalog that does not fit is refused. Default 1 GiB.
     pub catalog_index_bytes: u64,
@@ -136,6 +137,13 @@ pub fn lease_name(selector: &WatchSelector) -> String {
     format!("{LEASE}-{}", Digest::of(selector.to_string().as_bytes()).short())
 }
 
+impl Options {
+    /// The bytes of content beyond which unused content is removed.
+    pub(crate) fn unused_content_bytes(&self) -> u64 {
+        self.content_cache_bytes / 2
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -158,7 +166,7 @@ impl Default for Options {
             mirrors_from: Vec::new(),
             catalogs_from: Vec::new(),
             pull_secrets_of: None,
-            content_cache_bytes: 4 << 30,
+            content_cache_bytes: 8 << 30,
             catalog_index_bytes: 1 << 30,
             releases: Budget::default(),
             concurrency: 8,

@@ -15,6 +15,7 @@ pub(crate) fn refused(answer: &kube::core::Status) -> Reason {
 pub(crate) fn unpack(error: &SourceError) -> Problem {
     let reason = match error {
         SourceError::Content(ContentError::Unverified { .. }) => Reason::NoMatchingSignature,
+        SourceError::Content(ContentError::CacheFull(_)) => Reason::ContentCacheFull,
         _ => Reason::UnpackFailed,
     };
     source(reason, error)

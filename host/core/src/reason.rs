@@ -319,6 +319,8 @@ reasons! {
         NoMatchingSignature => TimeOrAction,
     }
     [BundleDeployment, Catalog] {
+        /// The content was not fetched, since what is in use takes all of the content cache.
+        ContentCacheFull => TimeOrAction,
         /// The content is unpacked.
         UnpackSuccessful => Nothing,
     }

@@ -91,11 +91,13 @@ fn adapt_container(container: &mut Container, settings: &Settings) {
     let quantity = |text: &String| Quantity(text.clone());
     let wanted = &settings.resources;
     let resources = container.resources.get_or_insert_default();
+    // What the file says of storage stays.
     let requests = [("cpu", &wanted.requests_cpu), ("memory", &wanted.requests_memory)];
-    resources.requests = Some(requests.map(|(name, text)| (name.to_owned(), quantity(text))).into());
+    let requests = requests.map(|(name, text)| (name.to_owned(), quantity(text)));
+    resources.requests.get_or_insert_default().extend(requests);
     let limits = [("cpu", wanted.limits_cpu.as_ref()), ("memory", Some(&wanted.limits_memory))];
     let limits = limits.into_iter().filter_map(|(name, text)| Some((name.to_owned(), quantity(text?))));
-    resources.limits = Some(limits.collect());
+    resources.limits.get_or_insert_default().extend(limits);
     if settings.profile == Profile::OpenShift
         && let Some(context) = &mut container.security_context
     {

@@ -2,7 +2,8 @@
 //!
 //! A share is held for as long as the data that it counts is in memory. It has no time limit: reconciles take longer on a slow API server,
 //! and if shares ended before them, memory would grow exactly then. A reconcile that waits for an API server or a webhook that never answers
-//! does not block other namespaces, since one namespace gets half of the memory.
+//! does not block other namespaces, since one namespace gets half of the memory; nor other accounts of its namespace, since one account gets three
+//! quarters of that.
 
 use std::{
     pin::pin,
@@ -30,7 +31,7 @@ pub struct Capacity {
     purpose: &'static str,
     turns: Turns,
     kib: usize,
-    /// How much one namespace may have, in KiB.
+    /// How much one account may have, in KiB.
     most: usize,
     /// When the log last said that work waits.
     reported: Arc<Mutex<Option<Instant>>>,
@@ -41,13 +42,14 @@ pub struct Capacity {
 pub struct Share(Permit);
 
 impl Capacity {
-    /// So many bytes. The requesters of one namespace get at most half of them. `purpose` describes them in the log.
+    /// So many bytes. The requesters of one namespace get at most half of them, and one account three quarters of that half. `purpose` describes them in the log.
     pub fn new(purpose: &'static str, bytes: usize) -> Self {
         let kib = (bytes >> 10).max(2 * LEAST_KIB);
-        Self { purpose, turns: Turns::with_most(kib, kib / 2), kib, most: kib / 2, reported: Arc::default() }
+        let (namespace, account) = (kib / 2, (kib / 8 * 3).max(LEAST_KIB));
+        Self { purpose, turns: Turns::with_most(kib, namespace, account), kib, most: account, reported: Arc::default() }
     }
 
-    /// Waits for so many bytes, and at least a quarter of a mebibyte. A request for more than a namespace's share gets the whole share.
+    /// Waits for so many bytes, and at least a quarter of a mebibyte. A request for more than an account's share gets the whole share.
     /// `None` during shutdown.
     pub async fn acquire(&self, requester: &Requester, bytes: usize) -> Option<Share> {
         let kib = self.kib(bytes);
@@ -146,7 +148,7 @@ mod tests {
         assert_eq!(capacity.more(&a, &shares, 4 * MIB).err(), Some(NotFree));
         drop(other);
         shares.extend(capacity.more(&a, &shares, 100 * MIB).unwrap());
-        assert_eq!(capacity.available(), 8 * MIB, "all that a namespace may have");
+        assert_eq!(capacity.available(), 10 * MIB, "all that an account may have");
         drop(shares);
         assert_eq!(capacity.available(), 16 * MIB);
     }
@@ -156,7 +158,10 @@ mod tests {
         let capacity = Capacity::new("tests", 16 * MIB);
         let (a, b) = (requester("a"), requester("b"));
         let held: Vec<_> = (0..1000).map_while(|_| capacity.acquire(&a, 0).now_or_never().flatten()).collect();
-        assert_eq!((held.len(), capacity.available()), (32, 8 * MIB));
+        assert_eq!((held.len(), capacity.available()), (24, 10 * MIB));
+        let c = Requester::new("a", "another account");
+        let more: Vec<_> = (0..1000).map_while(|_| capacity.acquire(&c, 0).now_or_never().flatten()).collect();
+        assert_eq!((more.len(), capacity.available()), (8, 8 * MIB));
         assert!(capacity.acquire(&b, 8 * MIB).now_or_never().flatten().is_some());
     }
 
@@ -188,7 +193,7 @@ mod tests {
         let text = log.text();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2, "{text}");
-        let expected = r#"purpose="tests" namespace=tenant needed_kib=512 free_kib=512 total_kib=1024 waiting=1"#;
+        let expected = r#"purpose="tests" namespace=tenant needed_kib=512 free_kib=640 total_kib=1024 waiting=1"#;
         assert!(lines.iter().all(|line| line.contains("work waits for memory") && line.contains(expected)), "{text}");
     }
 

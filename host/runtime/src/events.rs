@@ -1,8 +1,9 @@
 //! Publishes Events.
 //!
 //! They are `events.k8s.io/v1`. An Event that recurs with the same note is counted in a series (`series`); any other one is a new
-//! object, so that no text is lost.
+//! object, so that no text is lost. An object has a limited number of new ones (`rate`).
 
+mod rate;
 mod series;
 
 use std::{
@@ -30,7 +31,10 @@ use kube::{
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 
-use self::series::{Published, Write};
+use self::{
+    rate::Rates,
+    series::{Published, Write},
+};
 
 /// The bytes of an Event's note that the API server accepts (`events.k8s.io/v1`: at most 1 KiB).
 const NOTE_BYTES: usize = 1000;
@@ -49,6 +53,7 @@ pub struct Events {
     client: Client,
     reporter: String,
     published: Mutex<Published>,
+    rates: Mutex<Rates>,
     announced: Option<Announce>,
 }
 
@@ -86,7 +91,13 @@ pub struct Notice<'a> {
 impl Events {
     /// Publishes with this client in the name of this controller.
     pub fn new(client: Client, reporter: impl Into<String>) -> Self {
-        Self { client, reporter: reporter.into(), published: Mutex::default(), announced: None }
+        Self {
+            client,
+            reporter: reporter.into(),
+            published: Mutex::default(),
+            rates: Mutex::default(),
+            announced: None,
+        }
     }
 
     /// Also gives each Event to this function, whether or not the API server accepts the Event.
@@ -127,6 +138,10 @@ impl Events {
                 counted => return counted.map(drop),
             }
         }
+        if !self.rates.lock().allow(object(&event), Instant::now()) {
+            tracing::debug!(name = ?event.metadata.name, "the object has too many Events: this one is not published");
+            return Ok(());
+        }
         api.create(&PostParams::default(), &event).await?;
         let name = event.metadata.name.unwrap_or_default();
         self.published().created(content, name, Instant::now());
@@ -162,6 +177,12 @@ impl Events {
     fn published(&self) -> MutexGuard<'_, Published> {
         self.published.lock()
     }
+}
+
+/// The digest of the object that an Event is about.
+fn object(event: &Event) -> Digest {
+    let object = event.regarding.as_ref().map(|object| (&object.kind, &object.namespace, &object.name, &object.uid));
+    Digest::of_json(&json!(object))
 }
 
 /// The digest of everything that a user sees of an Event but its time.
@@ -284,6 +305,19 @@ mod tests {
         }
         let expected: Vec<String> = (0..12).map(|number| format!("POST \"repaired {number}\"")).collect();
         assert_eq!(server.requests(), expected);
+    }
+
+    #[tokio::test]
+    async fn an_object_has_a_limited_number_of_new_events() {
+        let server = Server::new(false);
+        for number in 0..200 {
+            server.publish("a", &format!("repaired {number}")).await;
+        }
+        server.publish("b", "another object").await;
+        let requests = server.requests();
+        assert_eq!((requests.len(), requests[50].as_str()), (51, "POST \"another object\""));
+        server.publish("a", "repaired 1").await;
+        assert_eq!(server.requests()[51], "PATCH 2", "a known one is still counted");
     }
 
     #[tokio::test]

@@ -1,15 +1,12 @@
 //! The content of BundleDeployments, as archives.
 
-use std::{
-    fs::File,
-    io::{self, Read as _, Seek as _, SeekFrom},
-};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
-use chandler_content::Store;
+use chandler_content::{ArchivedContent, Store};
 use chandler_core::Digest;
 use headers::{AcceptRanges, ContentLength, ContentRange, ETag, HeaderMapExt as _};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
@@ -68,12 +65,12 @@ impl Bundles {
         Ok(partial(file, part, bytes, place))
     }
 
-    async fn archive(&self, digest: Digest) -> Result<(File, u64), Refusal> {
+    async fn archive(&self, digest: Digest) -> Result<(ArchivedContent, u64), Refusal> {
         let store = self.store.clone();
         let written = tokio::task::spawn_blocking(move || {
             let Some(tree) = store.tree(&digest) else { return Ok(None) };
             let file = store.archived(&tree, "").map_err(io::Error::other)?;
-            let bytes = file.metadata()?.len();
+            let bytes = ArchivedContent::bytes(&file)?;
             Ok::<_, io::Error>(Some((file, bytes)))
         });
         match written.await {
@@ -101,7 +98,7 @@ fn described(body: Body) -> Response {
     response
 }
 
-fn partial(mut file: File, part: Part, bytes: u64, place: Place) -> Response {
+fn partial(mut file: ArchivedContent, part: Part, bytes: u64, place: Place) -> Response {
     let body = body::written(place, move |sink| {
         file.seek(SeekFrom::Start(part.offset))?;
         io::copy(&mut file.take(part.length), sink).map(drop)

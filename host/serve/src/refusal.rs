@@ -29,6 +29,8 @@ pub(crate) enum Refusal {
     Range(u64),
     /// The API server does not answer, or too many requests are under way.
     Unavailable(&'static str),
+    /// The cache is full.
+    Full(String),
     /// The disk failed. The log has the cause.
     Failed,
 }
@@ -46,6 +48,7 @@ impl IntoResponse for Refusal {
             Self::Slow(why) => (StatusCode::REQUEST_TIMEOUT, why.to_owned()),
             Self::Range(bytes) => return unsatisfiable(bytes),
             Self::Unavailable(why) => (StatusCode::SERVICE_UNAVAILABLE, why.to_owned()),
+            Self::Full(why) => (StatusCode::INSUFFICIENT_STORAGE, why),
             Self::Failed => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "the disk of the controller failed; see its log".to_owned())
             }

@@ -12,6 +12,7 @@ use chandler_catalog::Indexes;
 use chandler_content::Store;
 use chandler_core::Digest;
 use chandler_tls::TlsSettings;
+use chandler_turns::Requester;
 use kube::Client;
 use tokio::sync::watch;
 
@@ -62,6 +63,8 @@ pub enum Target {
         digest: Option<String>,
         /// The ServiceAccount that the spec names.
         account: Option<UploadAccount>,
+        /// The account whose share of the cache the content takes.
+        requester: Requester,
     },
     /// Its source has this type.
     Other(String),

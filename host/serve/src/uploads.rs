@@ -1,6 +1,6 @@
 //! Content that clients upload for a BundleDeployment.
 
-use std::{io::Write as _, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -8,6 +8,7 @@ use axum::{
 };
 use chandler_content::{ContentError, FailureClass, Store, Upload};
 use chandler_core::{Content as _, Digest};
+use chandler_turns::Requester;
 use futures::StreamExt as _;
 use http::StatusCode;
 use tokio::time::timeout;
@@ -33,6 +34,8 @@ pub(crate) struct Wanted {
     digest: Option<String>,
     /// The account that its spec names.
     pub(crate) account: Option<UploadAccount>,
+    /// The account whose share of the cache the content takes.
+    requester: Requester,
 }
 
 /// Receives uploads.
@@ -57,7 +60,7 @@ impl Uploads {
     ) -> Result<Response, Refusal> {
         let place = self.places.take(caller)?;
         let received = tokio::select! {
-            received = timeout(TIMEOUT, self.unpacked(&place, body)) => received,
+            received = timeout(TIMEOUT, self.unpacked(&place, &checked.requester, body)) => received,
             () = place.gives_way() => return Err(Refusal::Slow("the upload is slow, and others wait")),
         };
         let content = received.map_err(|_| Refusal::Slow("the upload took longer than ten minutes"))??;
@@ -78,7 +81,7 @@ impl Uploads {
     pub(crate) fn wanted(&self, name: &str) -> Result<Wanted, Refusal> {
         let shown = chandler_core::text::printable(name);
         match self.holdings.target(name) {
-            Target::Upload { uid, digest, account } => Ok(Wanted { uid, digest, account }),
+            Target::Upload { uid, digest, account, requester } => Ok(Wanted { uid, digest, account, requester }),
             Target::Other(kind) => Err(Refusal::Conflict(format!(
                 "bundle source type is {:?}; expected \"upload\"",
                 chandler_core::text::printable(&kind)
@@ -88,9 +91,12 @@ impl Uploads {
     }
 
     /// Writes the body to a file, and unpacks that into the store.
-    async fn unpacked(&self, place: &Place, body: Body) -> Result<Digest, Refusal> {
-        let most = self.store.limits().download_bytes;
-        let mut file = self.store.temporary_file().map_err(|error| failed(&error))?;
+    async fn unpacked(&self, place: &Place, requester: &Requester, body: Body) -> Result<Digest, Refusal> {
+        let store = self.store.on_behalf_of(requester.clone());
+        let most = store.limits().download_bytes;
+        let begun = store.clone();
+        let created = tokio::task::spawn_blocking(move || begun.temporary_file()).await;
+        let mut file = created.map_err(|error| failed(&error))?.map_err(|error| unstored(error.into()))?;
         let (mut parts, mut size) = (body.into_data_stream(), 0_u64);
         place.begin();
         while let Some(part) =
@@ -102,25 +108,23 @@ impl Uploads {
             if size > most {
                 return Err(Refusal::TooLarge(most));
             }
-            // A write into the page cache; the thread is not worth a switch.
-            file.write_all(&part).map_err(|error| failed(&error))?;
+            file.append(&part).await.map_err(unstored)?;
         }
         place.end();
-        match self.store.import_archive(file.path()).await {
+        match store.import_archive(file.path()).await {
             Ok(tree) => {
                 self.holdings.stored(tree.digest(), tree.total_bytes());
                 Ok(tree.digest().clone())
             }
-            Err(error @ ContentError::Store(_)) => Err(failed(&error)),
             Err(error) if error.class() == FailureClass::Permanent => Err(Refusal::Unusable(error.to_string())),
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(unstored(error)),
         }
     }
 
     /// Records the upload. False if the same content was uploaded before. Where the spec names no digest, what was uploaded first stays.
     async fn remember(&self, name: &str, wanted: Wanted, content: Digest) -> Result<bool, Refusal> {
         let (store, name) = (self.store.clone(), name.to_owned());
-        let Wanted { uid, digest, account: _ } = wanted;
+        let Wanted { uid, digest, account: _, requester: _ } = wanted;
         let is_pinned = digest.is_some();
         let wanted = digest.and_then(|digest| digest.parse::<Digest>().ok());
         let recorded = tokio::task::spawn_blocking(move || {
@@ -142,9 +146,17 @@ impl Uploads {
                 "other content was uploaded before, and spec.source.upload.digest does not say which one is wanted"
                     .to_owned(),
             )),
-            Ok(Err(error)) => Err(failed(&error)),
+            Ok(Err(error)) => Err(unstored(error.into())),
             Err(error) => Err(failed(&error)),
         }
+    }
+}
+
+/// Content that cannot be written, though it may be right.
+fn unstored(error: ContentError) -> Refusal {
+    match error {
+        ContentError::CacheFull(full) => Refusal::Full(full.to_string()),
+        error => failed(&error),
     }
 }
 

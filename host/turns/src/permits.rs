@@ -6,7 +6,10 @@ use futures::FutureExt as _;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
-use crate::{Requester, Rotation, rotation::Turn};
+use crate::{
+    Requester, Rotation,
+    rotation::{MayHave, Turn},
+};
 
 /// A number of permits, for which requesters take turns. Clones share them.
 #[derive(Clone, Debug)]
@@ -17,6 +20,7 @@ pub struct Turns(Arc<Mutex<State>>);
 pub struct Permit {
     count: usize,
     namespace: Arc<str>,
+    account: Arc<str>,
     /// `None` for permits that were not received: they are counted where they were granted.
     turns: Option<Turns>,
 }
@@ -25,11 +29,24 @@ pub struct Permit {
 struct State {
     free: usize,
     /// How many a namespace holds; those that hold some are listed.
-    held: HashMap<Arc<str>, usize>,
-    /// How many a namespace may hold, where that is limited.
-    most: Option<usize>,
+    held: HashMap<Arc<str>, Held>,
+    /// How many a namespace and an account may hold, where that is limited.
+    most: Option<Most>,
     waiting: Rotation<Waiting>,
     closed: bool,
+}
+
+/// What a namespace holds, and each of its accounts that holds some.
+#[derive(Debug, Default)]
+struct Held {
+    all: usize,
+    accounts: HashMap<Arc<str>, usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Most {
+    namespace: usize,
+    account: usize,
 }
 
 #[derive(Debug)]
@@ -50,12 +67,13 @@ impl Turns {
         Self::of(count, None)
     }
 
-    /// So many permits, of which the requesters of one namespace hold `most` at a time: what they do not give back leaves some to others.
-    pub fn with_most(count: usize, most: usize) -> Self {
-        Self::of(count, Some(most))
+    /// So many permits, of which the requesters of one namespace hold `namespace` at a time, and one account `account`: what they do not give back
+    /// leaves some to others.
+    pub fn with_most(count: usize, namespace: usize, account: usize) -> Self {
+        Self::of(count, Some(Most { namespace, account: account.min(namespace) }))
     }
 
-    fn of(free: usize, most: Option<usize>) -> Self {
+    fn of(free: usize, most: Option<Most>) -> Self {
         let state = State { free, held: HashMap::new(), most, waiting: Rotation::default(), closed: false };
         Self(Arc::new(Mutex::new(state)))
     }
@@ -65,15 +83,15 @@ impl Turns {
         self.acquire_many(requester, 1).await
     }
 
-    /// Waits for several permits at once, at most all that a namespace may hold. Later requests do not overtake one whose turn it is, however many
-    /// it needs; a namespace that holds too many to get these has no turn. `None` if the permits are closed before.
+    /// Waits for several permits at once, at most all that an account may hold. Later requests do not overtake one whose turn it is, however many
+    /// it needs; an account or a namespace that holds too many to get these has no turn. `None` if the permits are closed before.
     pub async fn acquire_many(&self, requester: &Requester, count: usize) -> Option<Permit> {
         let mut place = {
             let mut state = self.state();
             if state.closed {
                 return None;
             }
-            let count = state.most.map_or(count, |most| count.min(most));
+            let count = state.most.map_or(count, |most| count.min(most.account));
             let (grant, granted) = oneshot::channel();
             state.waiting.push(requester, Waiting { count, grant });
             state.grant(self);
@@ -121,41 +139,51 @@ impl State {
     fn grant(&mut self, turns: &Turns) {
         while let Some(turn) = self.next() {
             let Some(Waiting { count, grant }) = self.waiting.pop_of(&turn) else { return };
-            let namespace = turn.namespace;
-            self.take(&namespace, count);
-            if let Err(mut unwanted) = grant.send(Permit { count, namespace, turns: Some(turns.clone()) }) {
+            let Turn { namespace, account, .. } = turn;
+            self.take(&namespace, &account, count);
+            if let Err(mut unwanted) = grant.send(Permit { count, namespace, account, turns: Some(turns.clone()) }) {
                 // Dropping it would lock the state again.
                 unwanted.turns = None;
-                self.give_back(&unwanted.namespace, count);
+                self.give_back(&unwanted.namespace, &unwanted.account, count);
             }
         }
     }
 
     /// Whose turn it is, if the permits that it waits for are free.
     fn next(&self) -> Option<Turn> {
-        let may = |namespace: &Arc<str>, next: &Waiting| {
-            self.most.is_none_or(|most| self.held(namespace) + next.count <= most)
+        let may = |namespace: &Arc<str>, account: &Arc<str>, next: &Waiting| {
+            let (Some(most), Some(held)) = (self.most, self.held.get(namespace)) else { return MayHave::Turn };
+            let own = held.accounts.get(account).copied().unwrap_or_default();
+            if own + next.count > most.account {
+                MayHave::AnotherAccount
+            } else if held.all + next.count > most.namespace {
+                // No other account overtakes it.
+                MayHave::Nothing
+            } else {
+                MayHave::Turn
+            }
         };
         let (turn, next) = self.waiting.front_of(may)?;
         (next.count <= self.free).then_some(turn)
     }
 
-    fn held(&self, namespace: &str) -> usize {
-        self.held.get(namespace).copied().unwrap_or_default()
-    }
-
-    fn take(&mut self, namespace: &Arc<str>, count: usize) {
+    fn take(&mut self, namespace: &Arc<str>, account: &Arc<str>, count: usize) {
         self.free -= count;
-        *self.held.entry(Arc::clone(namespace)).or_default() += count;
+        let held = self.held.entry(Arc::clone(namespace)).or_default();
+        held.all += count;
+        *held.accounts.entry(Arc::clone(account)).or_default() += count;
     }
 
-    fn give_back(&mut self, namespace: &str, count: usize) {
+    fn give_back(&mut self, namespace: &str, account: &str, count: usize) {
         self.free += count;
-        let left = self.held(namespace).saturating_sub(count);
-        if left == 0 {
+        let Some(held) = self.held.get_mut(namespace) else { return };
+        held.all = held.all.saturating_sub(count);
+        if let Some(own) = held.accounts.get_mut(account) {
+            *own = own.saturating_sub(count);
+        }
+        held.accounts.retain(|_, own| *own > 0);
+        if held.all == 0 {
             self.held.remove(namespace);
-        } else if let Some(held) = self.held.get_mut(namespace) {
-            *held = left;
         }
     }
 }
@@ -171,7 +199,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(turns) = self.turns.take() {
             let mut state = turns.state();
-            state.give_back(&self.namespace, self.count);
+            state.give_back(&self.namespace, &self.account, self.count);
             state.grant(&turns);
         }
     }
@@ -255,7 +283,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_namespace_leaves_some_to_others() {
-        let turns = Turns::with_most(4, 2);
+        let turns = Turns::with_most(4, 2, 2);
         let (a, b) = (requester("a"), requester("b"));
         let held = turns.acquire_many(&a, 4).await.unwrap();
         assert_eq!((held.count(), turns.available()), (2, 2), "as many as it may hold");
@@ -269,6 +297,24 @@ mod tests {
         drop(held);
         assert!(more.now_or_never().flatten().is_some());
         assert_eq!(turns.available(), 4);
+        assert!(turns.state().held.is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_account_leaves_some_to_others_of_its_namespace() {
+        let turns = Turns::with_most(8, 4, 3);
+        let of = |account: &str| Requester::new("a", account);
+        let (many, one) = (of("many"), of("one"));
+        let held = turns.acquire_many(&many, 8).await.unwrap();
+        assert_eq!(held.count(), 3, "as many as it may hold");
+        let mut more = Box::pin(turns.acquire(&many));
+        assert!(poll!(&mut more).is_pending());
+        let other = turns.try_acquire_many(&one, 1).expect("another account does not wait for it");
+        assert!(turns.try_acquire_many(&one, 1).is_none(), "the namespace holds what it may");
+        assert!(turns.try_acquire_many(&requester("b"), 3).is_some(), "another namespace does not wait for it");
+        drop(held);
+        assert!(more.now_or_never().flatten().is_some());
+        drop(other);
         assert!(turns.state().held.is_empty());
     }
 
@@ -316,15 +362,17 @@ mod tests {
         fn permits_add_up(
             total in 1..5_usize,
             most in 1..5_usize,
-            steps in prop::collection::vec((0..3_u8, 1..5_usize, any::<prop::sample::Index>(), 0..3_u8), 0..100),
+            most_of_account in 1..5_usize,
+            steps in prop::collection::vec((0..6_u8, 1..5_usize, any::<prop::sample::Index>(), 0..3_u8), 0..100),
         ) {
-            let turns = Turns::with_most(total, most.min(total));
+            let turns = Turns::with_most(total, most.min(total), most_of_account);
             let mut waits = Vec::new();
             let mut held: Vec<Permit> = Vec::new();
             for (name, count, index, action) in steps {
                 match action {
                     0 => {
-                        let (turns, requester) = (turns.clone(), requester(&name.to_string()));
+                        let requester = Requester::new(&(name % 3).to_string(), &(name / 3).to_string());
+                        let turns = turns.clone();
                         waits.push(async move { turns.acquire_many(&requester, count.min(total)).await }.boxed());
                     }
                     1 if !waits.is_empty() => drop(waits.remove(index.index(waits.len()))),
@@ -343,10 +391,13 @@ mod tests {
                 prop_assert_eq!(taken + turns.available(), total);
                 prop_assert!(turns.available() < total || waits.is_empty());
                 let mut of: HashMap<&str, usize> = HashMap::new();
+                let mut of_account: HashMap<(&str, &str), usize> = HashMap::new();
                 for permit in &held {
                     *of.entry(&permit.namespace).or_default() += permit.count;
+                    *of_account.entry((&permit.namespace, &permit.account)).or_default() += permit.count;
                 }
                 prop_assert!(of.values().all(|held| *held <= most));
+                prop_assert!(of_account.values().all(|held| *held <= most_of_account));
             }
         }
     }

@@ -41,6 +41,11 @@ impl Requester {
         &self.namespace
     }
 
+    /// The name of the account; empty for the controller, and for the users of a namespace without an account.
+    pub fn account(&self) -> &str {
+        &self.account
+    }
+
     /// The controller itself, and what administrators alone may create: Catalogs, ProvisionerClasses.
     pub fn controller() -> Self {
         Self::new("", "")

@@ -24,12 +24,24 @@ pub struct Rotation<T> {
     in_a_row: u8,
 }
 
-/// A turn of a namespace.
+/// A turn of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     /// The namespace.
     pub(crate) namespace: Arc<str>,
+    /// The account.
+    pub(crate) account: Arc<str>,
     lane: Lane,
+}
+
+/// Whether an account may have its turn now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayHave {
+    Turn,
+    /// Another account of the namespace may have one.
+    AnotherAccount,
+    /// The namespace has none.
+    Nothing,
 }
 
 /// Queues by name, each of which has an item, in the order of their turns.
@@ -73,24 +85,44 @@ impl<T> Rotation<T> {
         self.ring_mut(lane).pop()
     }
 
-    /// The item whose turn it is among the namespaces that may have a turn now, and the turn. `may` gets the namespace and its first item.
-    pub(crate) fn front_of(&self, may: impl Fn(&Arc<str>, &T) -> bool) -> Option<(Turn, &T)> {
+    /// The item whose turn it is among the accounts that may have a turn now, and the turn. `may` gets the namespace, the account and its first
+    /// item.
+    pub(crate) fn front_of(&self, may: impl Fn(&Arc<str>, &Arc<str>, &T) -> MayHave) -> Option<(Turn, &T)> {
         self.lanes().into_iter().find_map(|lane| {
             let ring = self.ring(lane);
-            let first = |name| Some((name, ring.queues.get(name)?.front()?));
-            let (name, item) = ring.order.iter().filter_map(first).find(|(name, item)| may(name, item))?;
-            Some((Turn { namespace: Arc::clone(name), lane }, item))
+            ring.order.iter().find_map(|namespace| {
+                let accounts = ring.queues.get(namespace)?;
+                for account in &accounts.order {
+                    let Some(item) = accounts.queues.get(account).and_then(VecDeque::front) else { continue };
+                    match may(namespace, account, item) {
+                        MayHave::Turn => {
+                            let (namespace, account) = (Arc::clone(namespace), Arc::clone(account));
+                            return Some((Turn { namespace, account, lane }, item));
+                        }
+                        MayHave::AnotherAccount => {}
+                        MayHave::Nothing => return None,
+                    }
+                }
+                None
+            })
         })
     }
 
-    /// Removes the item of a turn. Its namespace is then the last one.
+    /// Removes the item of a turn. Its namespace, and its account in it, are then the last ones.
     pub(crate) fn pop_of(&mut self, turn: &Turn) -> Option<T> {
         let ring = self.ring_mut(turn.lane);
-        let place = ring.order.iter().position(|name| *name == turn.namespace)?;
-        let name = ring.order.remove(place)?;
-        let item = ring.pop_queue(name);
+        let accounts = ring.queues.get_mut(&turn.namespace)?;
+        let item = accounts.pop_named(&turn.account)?;
+        let is_empty = accounts.is_empty();
+        let place = ring.order.iter().position(|name| *name == turn.namespace);
+        let namespace = place.and_then(|place| ring.order.remove(place));
+        if is_empty {
+            ring.queues.remove(&turn.namespace);
+        } else {
+            ring.order.extend(namespace);
+        }
         self.had_turn(turn.lane);
-        item
+        Some(item)
     }
 
     /// Keeps these items alone. The order of turns stays.
@@ -149,6 +181,13 @@ impl<Q: Queue> Ring<Q> {
             self.order.push_back(Arc::clone(name));
             Q::default()
         })
+    }
+
+    /// Removes the first item of the queue of this name, which is then the last one.
+    fn pop_named(&mut self, name: &Arc<str>) -> Option<Q::Item> {
+        let place = self.order.iter().position(|other| other == name)?;
+        let name = self.order.remove(place)?;
+        self.pop_queue(name)
     }
 
     /// Removes the first item of a queue that was taken out of the order, and puts the queue at the end if it has more.
@@ -280,15 +319,39 @@ mod tests {
         for (namespace, item) in [("a", 1), ("a", 2), ("b", 3), ("c", 4)] {
             rotation.push(&Requester::new(namespace, "x"), item);
         }
+        let may = |name: &Arc<str>| if **name == *"a" { MayHave::Nothing } else { MayHave::Turn };
         let next =
-            |rotation: &Rotation<u8>| rotation.front_of(|name, _| **name != *"a").map(|(turn, item)| (turn, *item));
-        let of = |namespace: &str| Turn { namespace: namespace.into(), lane: Lane::New };
+            |rotation: &Rotation<u8>| rotation.front_of(|name, _, _| may(name)).map(|(turn, item)| (turn, *item));
+        let of = |namespace: &str| Turn { namespace: namespace.into(), account: "x".into(), lane: Lane::New };
         assert_eq!(next(&rotation), Some((of("b"), 3)));
         assert_eq!(rotation.pop_of(&of("b")), Some(3));
         assert_eq!(next(&rotation), Some((of("c"), 4)));
         assert_eq!((rotation.pop_of(&of("b")), rotation.front()), (None, Some(&1)));
         assert_eq!(rotation.pop_of(&of("a")), Some(1));
         assert_eq!(drain(&mut rotation), [4, 2]);
+    }
+
+    #[test]
+    fn an_account_that_may_have_no_turn_now_leaves_it_to_another_one_of_its_namespace() {
+        let mut rotation = Rotation::default();
+        for (account, item) in [("x", 1), ("x", 2), ("y", 3), ("z", 4)] {
+            rotation.push(&Requester::new("a", account), item);
+        }
+        rotation.push(&Requester::new("b", "x"), 5);
+        let next = |rotation: &Rotation<u8>| {
+            rotation
+                .front_of(|namespace, account, _| match (&**namespace, &**account) {
+                    ("a", "x") => MayHave::AnotherAccount,
+                    _ => MayHave::Turn,
+                })
+                .map(|(turn, _)| turn)
+        };
+        let mut order = Vec::new();
+        while let Some(turn) = next(&rotation) {
+            order.extend(rotation.pop_of(&turn));
+        }
+        assert_eq!(order, [3, 5, 4]);
+        assert_eq!(drain(&mut rotation), [1, 2]);
     }
 
     #[test]

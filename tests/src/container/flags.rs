@@ -64,7 +64,6 @@ pub(super) fn arguments(deployed: Vec<String>, options: &Options) -> Result<Vec<
     same("tls", tls, &defaults.tls)?;
     same("registries", registries, &defaults.registries)?;
     same("registry_certificates", registry_certificates, &defaults.registry_certificates)?;
-    same("content_cache_bytes", content_cache_bytes, &defaults.content_cache_bytes)?;
     same("catalog_index_bytes", catalog_index_bytes, &defaults.catalog_index_bytes)?;
     same("releases", releases, &defaults.releases)?;
     same("image_rules", image_rules, &defaults.image_rules)?;
@@ -98,6 +97,7 @@ pub(super) fn arguments(deployed: Vec<String>, options: &Options) -> Result<Vec<
     flags.list("mirrors-from", mirrors_from.iter().map(|kind| kind_of_mirrors(*kind).to_owned()));
     flags.list("catalogs-from", catalogs_from.iter().map(ToString::to_string));
     flags.optional("pull-secrets-of", pull_secrets_of.as_ref());
+    flags.set("content-cache-limit", content_cache_bytes);
     flags.set("concurrency", concurrency);
     flags.set("image-poll-interval", duration(*image_poll_interval));
     flags.set("restore-wait", duration(*restore_wait));
@@ -259,9 +259,9 @@ mod tests {
 
     #[test]
     fn an_option_without_a_flag_says_so() {
-        let options = Options { content_cache_bytes: 1, ..Options::default() };
+        let options = Options { catalog_index_bytes: 1, ..Options::default() };
         let found = arguments(deployed(), &options);
-        assert_eq!(found, Err(InProcess::Option("content_cache_bytes")));
+        assert_eq!(found, Err(InProcess::Option("catalog_index_bytes")));
     }
 
     #[test]

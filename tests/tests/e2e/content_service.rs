@@ -475,10 +475,11 @@ async fn an_upload_that_the_spec_names_by_digest_can_be_replaced() {
 async fn uploads_without_end_are_cleaned_at_once() {
     let mut world = World::new().await;
     world.stop_controller().await;
+    // Unused content is removed beyond half of the limit.
     let (cache, budget) = (empty_cache(), 1 << 20);
     let client = world.client.clone();
     world.start_controller_with(InProcess::Option("content_cache_bytes"), client, |options| {
-        options.content_cache_bytes = budget;
+        options.content_cache_bytes = 2 * budget;
         options.cache_directory = cache.path().to_owned();
         options.content = Some(ContentOptions::at((Ipv4Addr::LOCALHOST, 0).into()));
     });

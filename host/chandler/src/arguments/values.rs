@@ -36,6 +36,25 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if text.is_empty() { Err(wrong()) } else { Ok(total) }
 }
 
+/// The least that a limit on bytes of content may be: less than one bundle may need.
+const LEAST_BYTES: u64 = 64 << 20;
+
+/// Parses a number of bytes, of at least 64 MiB: `8Gi`, `512Mi` or a number.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a number of bytes of at least 64Mi: write `512Mi` or `8Gi`");
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let unit: u64 = match unit {
+        "" => 1,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "Ti" => 1 << 40,
+        _ => return Err(wrong()),
+    };
+    let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    number.filter(|bytes| *bytes >= LEAST_BYTES).ok_or_else(wrong)
+}
+
 /// Parses a Kubernetes version and returns it in the form of the API server: `v1.36.0`.
 pub fn kubernetes_version(text: &str) -> Result<String, String> {
     let number = text.strip_prefix('v').unwrap_or(text);
@@ -189,6 +208,16 @@ mod tests {
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         for text in ["", "m", "5 m", "5d", "-1s", "1m5", "99999999999s", "5µ"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_bytes() {
+        for (text, expected) in [("67108864", 64 << 20), ("64Mi", 64 << 20), ("8Gi", 8 << 30), ("1Ti", 1 << 40)] {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for text in ["", "Gi", "1", "63Mi", "8G", "1.5Gi", "-8Gi", "99999999999Ti"] {
+            assert!(bytes(text).is_err(), "{text}");
         }
     }
 

@@ -93,6 +93,13 @@ pub struct Controller {
     )]
     pub cache_directory: PathBuf,
 
+    /// Most bytes of content on the disk: a quantity such as 8Gi. Beyond half of it, unused content is removed
+    ///
+    /// Content in use and what is being fetched count, and each file counts as at least 16 KiB. Where it is full, content of the namespaces with the most
+    /// gives way to namespaces with less. The volume of --cache-directory needs 4 GiB more, for compiled components, catalog indexes and releases.
+    #[arg(long, value_name = "QUANTITY", default_value = "8Gi", value_parser = values::bytes)]
+    pub content_cache_limit: u64,
+
     /// Kubeconfig file [default: the service account of the pod, else $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -357,6 +364,7 @@ impl Controller {
             mirrors_from: self.mirrors_from.clone(),
             catalogs_from: self.catalogs_from.clone(),
             pull_secrets_of: self.pull_secrets_of.clone(),
+            content_cache_bytes: self.content_cache_limit,
             concurrency: self.concurrency,
             targets: TargetOptions {
                 most: self.target_clusters,

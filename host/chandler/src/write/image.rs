@@ -50,7 +50,7 @@ impl Image {
         let mut layer = Vec::new();
         let mut archive = store.archived(files, below).map_err(|error| failed(&error))?;
         archive.read_to_end(&mut layer).map_err(|error| failed(&error))?;
-        let unpacked = unpacked_digest(archive).map_err(|error| failed(&error))?;
+        let unpacked = unpacked_digest(archive.into_file()).map_err(|error| failed(&error))?;
         // Kubernetes objects run on every platform, but tools expect one.
         let config = json!({
             "architecture": "amd64",

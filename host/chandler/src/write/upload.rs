@@ -57,7 +57,7 @@ impl Upload {
         };
         let store = source::store(&cache::directory(self.cache_directory.as_deref())?).await?;
         let archive = store.archived(self.files.as_ref(), "").map_err(|error| failed(&error))?;
-        let is_new = self.service.put(name, archive).await?;
+        let is_new = self.service.put(name, archive.into_file()).await?;
         let what = if is_new { "uploaded" } else { "were uploaded before:" };
         terminal.line(format!("files {what} {}", self.files.digest()));
         Ok(())

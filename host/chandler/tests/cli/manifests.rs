@@ -140,10 +140,34 @@ fn the_pod_meets_the_standard_that_its_namespace_enforces() {
         assert_eq!(context["readOnlyRootFilesystem"], true);
     }
     for volume in pod["volumes"].as_array().unwrap() {
-        assert_eq!(volume["emptyDir"], json!({}), "{volume}");
+        let members: Vec<&String> = volume["emptyDir"].as_object().unwrap().keys().collect();
+        assert_eq!(members, ["sizeLimit"], "{volume}");
     }
     let text = fs::read_to_string(root().join("deploy/rbac.yaml")).unwrap();
     assert!(text.contains("pod-security.kubernetes.io/enforce: restricted"), "{text}");
+}
+
+/// The kubelet evicts a Pod whose volume is larger than `sizeLimit`: the controller must refuse to write before.
+#[test]
+fn the_volume_of_the_caches_is_larger_than_the_limits_of_the_controller() {
+    const GIB: u64 = 1 << 30;
+    let pod = pod();
+    let gib = |quantity: &Value| {
+        let text = quantity.as_str().unwrap_or_default();
+        text.strip_suffix("Gi").unwrap_or_else(|| panic!("{text}")).parse::<u64>().unwrap() * GIB
+    };
+    let volume = |name: &str| {
+        let volume = pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == name);
+        gib(&volume.unwrap()["emptyDir"]["sizeLimit"])
+    };
+    let options = chandler_controller::Options::default();
+    // The code of components has 2 GiB (host/engine/src/code/cache.rs).
+    let most = options.content_cache_bytes + options.releases.disk_bytes + options.catalog_index_bytes + 2 * GIB;
+    assert!(volume("cache") > most, "{most}");
+    let resources = &pod["containers"][0]["resources"];
+    let (limit, request) = (&resources["limits"]["ephemeral-storage"], &resources["requests"]["ephemeral-storage"]);
+    assert!(gib(limit) > volume("cache") + volume("tmp"), "{resources}");
+    assert!(gib(request) <= gib(limit), "{resources}");
 }
 
 /// The end-to-end test `controller_rights` shows that these rules suffice to check the callers of the content service, and that all are needed.

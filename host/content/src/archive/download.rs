@@ -72,7 +72,7 @@ impl<'a> Download<'a> {
             written.extend_from_slice(chunk);
             Ok(())
         };
-        self.0.save(response, &work.path().join(ARCHIVE), pass).await?;
+        self.0.save(response, (work.path().join(ARCHIVE).as_path(), work.room()), pass).await?;
         Ok(Digest::from_hash(hash.finalize().into()))
     }
 }

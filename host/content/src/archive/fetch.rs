@@ -148,7 +148,7 @@ impl Archives {
         expected: Option<&Digest>,
     ) -> Result<Fetched, ContentError> {
         let validators = Validators::of(response.headers());
-        let store = self.shared.store.clone();
+        let store = self.shared.store.on_behalf_of(self.requester.clone());
         let work = blocking::run(move || Ok(store.begin()?)).await?;
         let refused = |error| match error {
             ContentError::Archive(error) => ContentError::DownloadedArchive { url: url.to_string(), error },

@@ -104,15 +104,21 @@ impl Repositories {
     async fn download(&self, checkout: &Checkout, access: &ImageAccess) -> Result<Tree, ContentError> {
         let refused = |error| checkout.refused(error);
         let mut session = Session::begin(&checkout.url, access, true, &self.shared).await?;
-        let store = self.shared.store.clone();
+        let store = self.shared.store.on_behalf_of(self.requester.clone());
         let work = blocking::run(move || Ok(store.begin()?)).await?;
-        let path = work.path().join(PACK);
-        session.receive(checkout.commit, checkout.directory.is_empty(), &path).await.map_err(refused)?;
+        let (path, room) = (work.path().join(PACK), work.room().clone());
+        session
+            .receive(checkout.commit, checkout.directory.is_empty(), (path.as_path(), &room))
+            .await
+            .map_err(refused)?;
         let (of, limits) = (checkout.clone(), self.shared.store.limits().clone());
         let files = blocking::run_long(move |cancel| Files::index(work.cancelled_by(cancel), of, limits));
         let mut files = files.await.map_err(refused)?;
         if !files.missing().is_empty() {
-            session.receive_files(files.missing(), &files.path_of_missing()).await.map_err(refused)?;
+            session
+                .receive_files(files.missing(), (files.path_of_missing().as_path(), &room))
+                .await
+                .map_err(refused)?;
             files = blocking::run_long(move |cancel| files.add_missing(cancel)).await.map_err(refused)?;
         }
         blocking::run_long(move |cancel| files.store(cancel)).await.map_err(refused)

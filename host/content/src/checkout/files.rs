@@ -2,6 +2,8 @@
 
 use std::{
     fs::File,
+    io,
+    os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
 };
 
@@ -12,7 +14,7 @@ use crate::{
     ArchiveError, ContentError, EntryProblem, LimitExceeded, Limits, StoreError, Tree,
     blocking::Cancel,
     path::entry_path,
-    store::Workspace,
+    store::{FILE, Workspace},
     unpack::{self, Overlay, RootedAt},
 };
 
@@ -20,6 +22,11 @@ use crate::{
 const OBJECTS_PER_ENTRY: usize = 50;
 /// No object may be larger, whatever the limit on files: three are in memory at the same time, and hosts refuse files over 100 MiB.
 const OBJECT_BYTES: u64 = 100 << 20;
+/// The head of a pack: a signature, the version and the number of objects.
+const PACK_HEAD: u64 = 12;
+/// What an index has for each object at most (a name, a checksum and two offsets), and for all of them.
+const INDEX_ENTRY: u64 = 20 + 4 + 4 + 8;
+const INDEX_HEAD: u64 = 8 + 256 * 4 + 40;
 /// What a pointer of Git LFS begins with, and how long it is at most (the specification of Git LFS).
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 const LFS_BYTES: usize = 1024;
@@ -41,6 +48,7 @@ impl Files {
     /// Reads the pack of a commit.
     pub(super) fn index(work: Workspace, checkout: Checkout, limits: Limits) -> Result<Self, ContentError> {
         let pack = open(&work.path().join(PACK))?;
+        work.room().take(copy_of(&pack, &limits).map_err(StoreError::at("read", work.path()))?)?;
         let objects = Objects::index(pack, work.path(), bounds(&limits), work.cancel().flag());
         let mut objects = objects.map_err(|error| failed(&checkout, error))?;
         let mut overlay = Overlay::new(&limits);
@@ -66,6 +74,8 @@ impl Files {
     pub(super) fn add_missing(mut self, cancel: &Cancel) -> Result<Self, ContentError> {
         self.work = self.work.cancelled_by(cancel);
         let pack = open(&self.path_of_missing())?;
+        let copy = copy_of(&pack, &self.limits).map_err(StoreError::at("read", self.work.path()))?;
+        self.work.room().take(copy)?;
         let added = self.objects.add(pack, self.work.path(), cancel.flag());
         added.map_err(|error| failed(&self.checkout, error))?;
         Ok(self)
@@ -86,6 +96,16 @@ impl Files {
 
 fn open(path: &Path) -> Result<File, ContentError> {
     Ok(File::open(path).map_err(StoreError::at("open", path))?)
+}
+
+/// What the copy of a pack and its index take on the disk: an index has an entry for each object (gitformat-pack, "Version 2 pack-*.idx files").
+fn copy_of(pack: &File, limits: &Limits) -> io::Result<u64> {
+    let (mut number, bytes) = ([0; 4], pack.metadata()?.len());
+    // A pack without a whole head is refused later.
+    let objects =
+        if bytes < PACK_HEAD { 0 } else { pack.read_exact_at(&mut number, 8).map(|()| u32::from_be_bytes(number))? };
+    let entries = u64::from(objects.min(bounds(limits).objects)).saturating_mul(INDEX_ENTRY);
+    Ok(bytes.saturating_add(entries).saturating_add(2 * FILE).saturating_add(INDEX_HEAD))
 }
 
 /// A repository may be larger than the directory that is a bundle, though not without bounds.

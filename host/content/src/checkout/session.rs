@@ -8,7 +8,7 @@ use chandler_git::{
 };
 
 use super::{RepositoryUrl, http::Http, ssh::Ssh, url::Remote};
-use crate::{ContentError, ImageAccess, body, image::Inner};
+use crate::{ContentError, ImageAccess, body, image::Inner, store::Room};
 
 /// A repository whose server answered.
 pub(super) struct Session<'a> {
@@ -57,26 +57,31 @@ impl<'a> Session<'a> {
     }
 
     /// Writes the objects of a commit into a file: without its files if only some are wanted and the server can leave them out.
-    pub(super) async fn receive(&mut self, commit: CommitId, is_whole: bool, path: &Path) -> Result<(), ContentError> {
+    pub(super) async fn receive(
+        &mut self,
+        commit: CommitId,
+        is_whole: bool,
+        file: (&Path, &Room),
+    ) -> Result<(), ContentError> {
         let filter = self.capabilities.filter && !is_whole;
         let request = protocol::commit(commit, Capabilities { filter, ..self.capabilities });
-        self.receive_pack(request, path).await
+        self.receive_pack(request, file).await
     }
 
     /// Writes objects of files into a file.
-    pub(super) async fn receive_files(&mut self, files: &[FileId], path: &Path) -> Result<(), ContentError> {
-        self.receive_pack(protocol::files(files), path).await
+    pub(super) async fn receive_files(&mut self, files: &[FileId], file: (&Path, &Room)) -> Result<(), ContentError> {
+        self.receive_pack(protocol::files(files), file).await
     }
 
-    async fn receive_pack(&mut self, request: Vec<u8>, path: &Path) -> Result<(), ContentError> {
+    async fn receive_pack(&mut self, request: Vec<u8>, file: (&Path, &Room)) -> Result<(), ContentError> {
         let (url, mut reader) = (self.url, PackReader::default());
         let pass =
             |chunk: &[u8], written: &mut Vec<u8>| reader.feed(chunk, written).map_err(|error| failed(url, error));
         match &mut self.transport {
-            Transport::Http(http) => http.server.save(http.post(request).await?, path, pass).await?,
+            Transport::Http(http) => http.server.save(http.post(request).await?, file, pass).await?,
             Transport::Ssh(ssh) => {
                 ssh.ask(request).await?;
-                body::save(ssh, path, self.shared.store.limits().download_bytes, pass).await?;
+                body::save(ssh, file, self.shared.store.limits().download_bytes, pass).await?;
             }
         }
         reader.end().map_err(|error| failed(self.url, error))

@@ -102,6 +102,8 @@ impl ResolvedImage {
 #[derive(Clone)]
 pub struct Images {
     pub(super) inner: Arc<Inner>,
+    /// The store of `inner`, on behalf of the requester.
+    store: Store,
     requester: Requester,
 }
 
@@ -152,19 +154,22 @@ impl Images {
     pub fn new(store: Store, options: ImageOptions) -> Self {
         let (options, roots, request_limits) = (Arc::new(options), SystemRoots::default(), RequestLimits::default());
         let silent = Arc::default();
-        let inner = Inner { store, options, roots, request_limits, silent, fetches: KeyedLocks::default() };
-        Self { inner: Arc::new(inner), requester: Requester::controller() }
+        let inner =
+            Inner { store: store.clone(), options, roots, request_limits, silent, fetches: KeyedLocks::default() };
+        Self { inner: Arc::new(inner), store, requester: Requester::controller() }
     }
 
-    /// These images, for requests on behalf of this account: where requests wait, the accounts take turns.
+    /// These images, for requests on behalf of this account: where requests wait, the accounts take turns,
+    /// and what is fetched counts for the share of the account.
     #[must_use]
     pub fn on_behalf_of(&self, requester: Requester) -> Self {
-        Self { inner: Arc::clone(&self.inner), requester }
+        let store = self.inner.store.on_behalf_of(requester.clone());
+        Self { inner: Arc::clone(&self.inner), store, requester }
     }
 
-    /// The store.
+    /// The store, for content on behalf of the same account.
     pub fn store(&self) -> &Store {
-        &self.inner.store
+        &self.store
     }
 
     /// What the administrator set for registries, which can be replaced.
@@ -307,7 +312,7 @@ impl Images {
             Kept::All | Kept::Below(_) => check_layers(&layers, limits).map(|()| layers),
         };
         let layers = layers.map_err(|error| refused(&reference, error))?;
-        let store = self.inner.store.clone();
+        let store = self.store().clone();
         let work = blocking::run(move || Ok(store.begin()?)).await?;
         for layer in &layers {
             download(client, &reference, layer, &work).await?;
@@ -475,10 +480,12 @@ async fn download(
     if path.exists() {
         return Ok(());
     }
+    work.room().take_for_file().await?;
     let mut file =
         tokio::fs::OpenOptions::from(own_file()).open(&path).await.map_err(StoreError::at("create", &path))?;
     let mut blob = Blob::request(client, image, layer).await?;
     while let Some(chunk) = blob.next().await? {
+        work.room().take_for(chunk.len()).await?;
         file.write_all(&chunk).await.map_err(StoreError::at("write to", &path))?;
     }
     file.flush().await.map_err(|error| StoreError::at("write to", &path)(error).into())

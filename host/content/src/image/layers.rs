@@ -16,7 +16,7 @@ use super::{
 use crate::{
     ContentError, LimitExceeded, Limits, Store, StoreError, Tree, blocking,
     path::entry_path,
-    store::{Workspace, own_file},
+    store::{FILE, Workspace, own_file},
 };
 
 /// The bytes that are copied at once.
@@ -74,6 +74,7 @@ fn copy(
         return Ok(());
     }
     let mut source = File::open(from).map_err(StoreError::at("open", from))?;
+    work.room().take(FILE)?;
     let mut file = own_file().open(&path).map_err(StoreError::at("create", &path))?;
     let (mut hash, mut chunk) = (Sha256::new(), vec![0; CHUNK]);
     loop {
@@ -88,6 +89,7 @@ fn copy(
             .checked_sub(count as u64)
             .ok_or_else(|| refused(LimitExceeded::DownloadBytes(limits.download_bytes).into()))?;
         hash.update(bytes);
+        work.room().take(count as u64)?;
         file.write_all(bytes).map_err(StoreError::at("write to", &path))?;
     }
     file.flush().map_err(StoreError::at("write to", &path))?;

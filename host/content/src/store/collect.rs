@@ -26,10 +26,10 @@ pub struct Collected {
     pub kept_bytes: u64,
 }
 
-struct Candidate {
-    digest: Digest,
+pub(super) struct Candidate {
+    pub(super) digest: Digest,
     bytes: u64,
-    used: SystemTime,
+    pub(super) used: SystemTime,
 }
 
 impl Store {
@@ -54,10 +54,11 @@ impl Store {
             outcome.kept_bytes = outcome.kept_bytes.saturating_sub(candidate.bytes);
         }
         self.forget_images()?;
+        self.recount()?;
         Ok(outcome)
     }
 
-    fn candidates(&self) -> Result<Vec<Candidate>, StoreError> {
+    pub(super) fn candidates(&self) -> Result<Vec<Candidate>, StoreError> {
         let directory = self.trees();
         let mut candidates = Vec::new();
         for entry in fs::read_dir(&directory).map_err(StoreError::at("list", &directory))? {
@@ -70,8 +71,8 @@ impl Store {
         Ok(candidates)
     }
 
-    /// Removes a tree unless it is open somewhere.
-    fn remove_unused(&self, digest: &Digest) -> Result<bool, StoreError> {
+    /// Removes a tree unless it is open somewhere. Returns whether it is gone.
+    pub(super) fn remove_unused(&self, digest: &Digest) -> Result<bool, StoreError> {
         let path = self.tree_path(digest).join(INDEX);
         let lock = match File::open(&path) {
             Ok(file) => file,

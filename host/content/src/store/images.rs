@@ -10,7 +10,7 @@ use chandler_cache::TAG_BYTES;
 use chandler_core::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::Store;
+use super::{Store, room::on_disk};
 use crate::{Credentials, ImageAccess, ImageReference, StoreError, tree::Tree};
 
 /// The purpose of the tag of a record.
@@ -231,7 +231,14 @@ impl Store {
     ) -> Result<(), StoreError> {
         let text = serde_json::to_vec(record).map_err(|error| StoreError::at("write", &path)(error.into()))?;
         let tag = self.inner.key.tag(&[purpose, &text]);
-        chandler_cache::write(&path, &[&tag, &text], true, true).map_err(StoreError::at("write", path))
+        let bytes = on_disk((tag.len() + text.len()) as u64);
+        let before = fs::metadata(&path).map_or(0, |metadata| on_disk(metadata.len()));
+        if bytes > before {
+            self.room_for_record(bytes - before)?;
+        }
+        chandler_cache::write(&path, &[&tag, &text], true, true).map_err(StoreError::at("write", path))?;
+        self.inner.ledger.records(|records| records.saturating_add(bytes).saturating_sub(before));
+        Ok(())
     }
 
     /// Removes the records of images and archives whose trees were removed.

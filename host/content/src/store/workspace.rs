@@ -12,7 +12,10 @@ use chandler_core::Digest;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use super::Store;
+use super::{
+    Store,
+    room::{Room, WORKSPACE},
+};
 use crate::{
     ContentError, StoreError,
     blocking::Cancel,
@@ -27,10 +30,14 @@ pub(crate) struct Workspace {
     store: Store,
     pack: BufWriter<File>,
     end: u64,
+    /// The length of the pack. The bytes after `end` are written over.
+    written: u64,
     /// The positions of bytes that are already in the pack: a bundle often contains the same file more than once.
     known: HashMap<Digest, u64>,
     directory: TempDir,
     cancel: Cancel,
+    /// What the directory takes. Dropped after it.
+    room: Room,
     /// A shared lock, so that no process removes the directory as a leftover. Dropped last.
     _lock: File,
 }
@@ -50,6 +57,8 @@ impl Store {
     /// Starts a tree.
     pub(crate) fn begin(&self) -> Result<Workspace, StoreError> {
         let lock = self.lock_for_writing()?;
+        let room = self.room();
+        room.take(WORKSPACE)?;
         let directory = tempfile::Builder::new().prefix("").tempdir_in(self.work());
         let directory = directory.map_err(StoreError::at("create directory in", self.work()))?;
         let tree = directory.path().join(TREE);
@@ -60,9 +69,11 @@ impl Store {
             store: self.clone(),
             pack,
             end: 0,
+            written: 0,
             known: HashMap::new(),
             directory,
             cancel: Cancel::default(),
+            room,
             _lock: lock,
         })
     }
@@ -72,6 +83,11 @@ impl Workspace {
     /// A directory for downloads, which are removed with the workspace.
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// The room for what is written below the directory. It must be taken before the write.
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
     }
 
     /// Stops the work in this workspace when `cancel` fires.
@@ -105,6 +121,11 @@ impl Workspace {
                 return Err(AddError::TooLarge);
             }
             hash.update(chunk);
+            let end = offset.saturating_add(size);
+            if end > self.written {
+                self.room.take(end - self.written).map_err(AddError::Write)?;
+                self.written = end;
+            }
             self.pack.write_all(chunk).map_err(|error| AddError::Write(self.write_error(error)))?;
         }
         let digest = Digest::from_hash(hash.finalize().into());
@@ -135,7 +156,10 @@ impl Workspace {
         let from = self.path().join(TREE);
         let to = self.store.tree_path(&digest);
         match fs::rename(&from, &to) {
-            Ok(()) => sync_directory(&self.store.trees())?,
+            Ok(()) => {
+                self.room.completed(&digest);
+                sync_directory(&self.store.trees())?;
+            }
             // Another process was faster; its tree is the same.
             Err(error) if matches!(error.raw_os_error(), Some(libc_codes::EEXIST | libc_codes::ENOTEMPTY)) => {}
             Err(error) => return Err(StoreError::at("move into place", to)(error).into()),
@@ -154,6 +178,7 @@ impl Workspace {
         sealed.and_then(|()| self.pack.get_ref().sync_all()).map_err(|error| self.write_error(error))?;
         let path = tree.join(INDEX);
         let text = serde_json::to_vec(index).map_err(|error| self.write_error(error.into()))?;
+        self.room.take(text.len() as u64)?;
         write_synced(&path, &text).map_err(StoreError::at("write", path))?;
         sync_directory(&tree)
     }

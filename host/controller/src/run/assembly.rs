@@ -59,6 +59,7 @@ pub(crate) struct Pulls {
 pub(crate) fn pulls(cluster: &Cluster) -> Result<Pulls, ControllerError> {
     let Cluster { client, options, .. } = cluster;
     let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
+    store.limit(options.content_cache_bytes)?;
     let plain_http_registries = options.plain_http_registries.clone();
     let registries = RegistrySettings::new(options.registries.clone(), options.registry_certificates.clone());
     let images = ImageOptions { plain_http_registries, registries, ..outgoing(options) };

@@ -109,9 +109,9 @@ impl Draft {
     pub(crate) fn not_unpacked(&mut self, problem: &Problem) {
         self.status.resolved_source = None;
         self.status.content_digest = None;
-        // RukPak has one reason for all that can fail here; signatures are beyond it.
+        // RukPak has one reason for all that can fail here; signatures and a limit on its cache are beyond it.
         let reason = match problem.reason {
-            Reason::NoMatchingSignature => problem.reason,
+            Reason::NoMatchingSignature | Reason::ContentCacheFull => problem.reason,
             _ => Reason::UnpackFailed,
         };
         self.no(Type::Unpacked, reason, &problem.message);

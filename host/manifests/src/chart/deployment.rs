@@ -22,7 +22,7 @@ pub(super) const REPLICAS: &str = "\
 {{- if .Values.replicas }}{{ $replicas = int .Values.replicas }}{{ end }}
 ";
 
-/// The resources of the container. A number without a suffix need not be a string.
+/// The resources of the container, beside the storage of the file. A number without a suffix need not be a string.
 const RESOURCES: &str = "\
 resources:
   requests:
@@ -33,6 +33,9 @@ resources:
     cpu: {{ . | toString | quote }}
     {{- end }}
     memory: {{ .Values.resources.limits.memory | toString | quote }}";
+
+/// The resource that no value sets.
+const STORAGE: &str = "ephemeral-storage";
 
 /// Changes the Deployment of the file.
 pub(super) fn edit(object: &mut Value, holes: &mut Holes) -> Result<(), ManifestsError> {
@@ -90,7 +93,13 @@ fn edit_container(object: &mut Value, holes: &mut Holes) -> Result<(), Manifests
         lines = format!("{lines}\n{}", selected(condition, &port));
     }
     put(object, &format!("{CONTAINER}/ports"), holes.lines(lines))?;
-    put(object, &format!("{CONTAINER}/resources"), holes.lines(RESOURCES))?;
+    let mut resources = RESOURCES.to_owned();
+    for list in ["requests", "limits"] {
+        let storage = object.pointer(&format!("{CONTAINER}/resources/{list}/{STORAGE}")).and_then(Value::as_str);
+        let line = storage.map(|quantity| format!("  {list}:\n    {STORAGE}: {quantity}\n")).unwrap_or_default();
+        resources = resources.replacen(&format!("  {list}:\n"), &line, usize::from(!line.is_empty()));
+    }
+    put(object, &format!("{CONTAINER}/resources"), holes.lines(resources))?;
     not_on_openshift(object, &format!("{CONTAINER}/securityContext"), "runAsUser", holes)
 }
 

@@ -39,6 +39,10 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
             "check that the source in spec.source exists, and that the pull secret in the system namespace is valid; the controller \
              retries while the server may answer differently"
         }
+        Reason::ContentCacheFull => {
+            "delete BundleDeployments that are not needed (`chandler list`), or ask the administrator to raise --content-cache-limit of the \
+             controller; the controller retries"
+        }
         Reason::NoMatchingSignature => {
             "sign the image as the message wants (`cosign sign`), use an image that is signed, or ask the administrator which signers the \
              controller accepts; the controller retries"

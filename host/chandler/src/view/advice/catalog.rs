@@ -18,6 +18,11 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
                 "the earlier content stays in use; `chandler status catalog/{name}` shows the condition with the cause; the controller retries"
             )
         }
+        Reason::ContentCacheFull => {
+            "raise --content-cache-limit of the controller (docs/operations.md), or remove Catalogs and BundleDeployments that are not needed; the \
+             controller retries"
+                .to_owned()
+        }
         Reason::NoMatchingSignature => {
             "sign the image of the catalog as the message wants (`cosign sign`), name an image that is signed in spec.source of the \
              Catalog, or ask the administrator which signers the controller accepts; the controller retries"

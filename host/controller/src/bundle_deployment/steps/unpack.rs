@@ -55,7 +55,7 @@ impl<'a> SourceHandles<'a> {
             poll_interval: options.image_poll_interval,
             metrics: &cluster.metrics,
             growth: &memory.growth,
-            budget: options.content_cache_bytes,
+            budget: options.unused_content_bytes(),
         }
     }
 }
