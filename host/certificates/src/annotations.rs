@@ -6,6 +6,10 @@
 /// Service. Several Services of one namespace may share a Secret.
 pub const SERVING_SECRET: &str = "certificates.chandler.dev/serving-secret";
 
+/// On a Service with [`SERVING_SECRET`]: further names of its certificate, separated by commas, which is then also for clients, as the certificates
+/// are that charts make. A name is a DNS name, whose first label may be `*`, or an IP address.
+pub const PEER_NAMES: &str = "certificates.chandler.dev/peer-names";
+
 /// On a webhook configuration, a CustomResourceDefinition or an APIService: with `true`, Chandler writes `caBundle`
 /// wherever the object refers to a Service with [`SERVING_SECRET`].
 pub const INJECT_CA: &str = "certificates.chandler.dev/inject-ca";

@@ -1,6 +1,6 @@
 //! Parses certificates.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, net::IpAddr};
 
 use pem::{EncodeConfig, LineEnding, Pem};
 use time::OffsetDateTime;
@@ -15,7 +15,7 @@ pub(crate) struct Certificate {
     der: Vec<u8>,
     pub(crate) not_before: OffsetDateTime,
     pub(crate) not_after: OffsetDateTime,
-    /// The DNS names that it is valid for.
+    /// The DNS names and IP addresses that it is valid for.
     pub(crate) names: BTreeSet<String>,
     /// The bits of its public key.
     pub(crate) public_key: Vec<u8>,
@@ -39,7 +39,7 @@ impl Certificate {
             return None;
         }
         let names = match parsed.subject_alternative_name().ok()? {
-            Some(names) => names.value.general_names.iter().filter_map(dns_name).collect(),
+            Some(names) => names.value.general_names.iter().filter_map(name).collect(),
             None => BTreeSet::new(),
         };
         let time = |time: i64| OffsetDateTime::from_unix_timestamp(time).ok();
@@ -83,9 +83,13 @@ impl Certificate {
     }
 }
 
-fn dns_name(name: &GeneralName<'_>) -> Option<String> {
+fn name(name: &GeneralName<'_>) -> Option<String> {
     match name {
         GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(address) => match address.len() {
+            4 => <[u8; 4]>::try_from(*address).ok().map(|address| IpAddr::from(address).to_string()),
+            _ => <[u8; 16]>::try_from(*address).ok().map(|address| IpAddr::from(address).to_string()),
+        },
         _ => None,
     }
 }

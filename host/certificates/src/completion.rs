@@ -144,14 +144,15 @@ impl<R> Check<'_, R> {
         let stored =
             (self.own)(declaration.secret.clone()).await.map_err(CompletionError::Read)?.as_ref().map(Stored::read);
         let (names, request) = (declaration.names(), self.request.as_deref());
-        let decision = match decide(stored, &names, request, self.now, self.policy) {
+        let policy = &Policy { for_clients: !declaration.peer_names.is_empty(), ..*self.policy };
+        let decision = match decide(stored, &names, request, self.now, policy) {
             Decision::Switch { to, unless_trusted: Some(material) } if !self.is_trusted(index, &to).await? => {
                 Decision::Keep(material)
             }
             decision => decision,
         };
         self.log(declaration, &decision);
-        Ok(decision.carry_out(&names, request, self.now, self.policy)?)
+        Ok(decision.carry_out(&names, request, self.now, policy)?)
     }
 
     /// Whether every live object with a `caBundle` trusts this certificate. Objects that do not exist yet will be created with it.

@@ -3,16 +3,19 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    net::IpAddr,
 };
 
 use chandler_core::{Object, ObjectKey, Release, dns_name};
 use serde_json::{Map, Value};
 
-use crate::annotations::{INJECT_CA, SERVING_SECRET};
+use crate::annotations::{INJECT_CA, PEER_NAMES, SERVING_SECRET};
 
 /// The most certificates of one release. Each takes about a millisecond to issue, and one API request in each
 /// reconcile.
 const MAX_CERTIFICATES: usize = 100;
+/// The most further names of a Service's certificate.
+const MAX_PEER_NAMES: usize = 50;
 /// The most errors that a message lists.
 const MAX_LISTED: usize = 10;
 
@@ -34,7 +37,7 @@ pub enum DeclarationError {
     /// The name of a Service or of its namespace is not a DNS label, so no certificate can be issued.
     #[error("{0}: name and namespace of a Service with a certificate must be DNS labels")]
     ServiceName(Box<ObjectKey>),
-    /// The annotation is not supported on this kind.
+    /// The annotation is not supported on this object.
     #[error("{object}: annotation {annotation} is not supported on this kind")]
     Kind {
         /// The object.
@@ -67,6 +70,8 @@ pub struct Declaration {
     pub secret: ObjectKey,
     /// The Services that the certificate is for, all in the Secret's namespace.
     pub services: BTreeSet<String>,
+    /// The further names, with which the certificate is also for clients.
+    pub peer_names: BTreeSet<String>,
     pub(crate) stage: u32,
 }
 
@@ -96,13 +101,14 @@ pub(crate) struct Service {
 }
 
 impl Declaration {
-    /// The DNS names by which the API server and Pods reach the Services.
+    /// The DNS names by which the API server and Pods reach the Services, and the further names.
     pub fn names(&self) -> BTreeSet<String> {
         let namespace = self.secret.namespace.as_deref().unwrap_or_default();
         self.services
             .iter()
             .map(|service| format!("{service}.{namespace}"))
             .flat_map(|host| [format!("{host}.svc"), format!("{host}.svc.cluster.local"), host])
+            .chain(self.peer_names.iter().cloned())
             .collect()
     }
 }
@@ -117,6 +123,9 @@ impl Declarations {
                 && let Err(fault) = declarations.certificate(object, secret, install_namespace)
             {
                 faults.push(fault);
+            }
+            if object.annotation(PEER_NAMES).is_some() && object.annotation(SERVING_SECRET).is_none() {
+                faults.push(DeclarationError::Kind { object: Box::new(object.key.clone()), annotation: PEER_NAMES });
             }
         }
         for object in release.objects() {
@@ -177,14 +186,21 @@ impl Declarations {
         if !dns_name::is_label(&key.name) || !dns_name::is_label(namespace) {
             return Err(DeclarationError::ServiceName(Box::new(key.clone())));
         }
+        let peer_names = peer_names(object)?;
         let secret = secret_key(namespace, secret);
         let known = self.certificates.iter().position(|certificate| certificate.secret == secret);
         let index = known.unwrap_or_else(|| {
-            self.certificates.push(Declaration { secret, services: BTreeSet::new(), stage: 0 });
+            self.certificates.push(Declaration {
+                secret,
+                services: BTreeSet::new(),
+                peer_names: BTreeSet::new(),
+                stage: 0,
+            });
             self.certificates.len() - 1
         });
         if let Some(certificate) = self.certificates.get_mut(index) {
             certificate.services.insert(key.name.clone());
+            certificate.peer_names.extend(peer_names);
         }
         self.by_service.insert(Service { namespace: namespace.to_owned(), name: key.name.clone() }, index);
         Ok(())
@@ -241,6 +257,23 @@ impl Declarations {
             certificate.stage = namespace.map_or(first, |namespace| namespace.stage);
         }
     }
+}
+
+/// The further names in the annotation of a Service.
+fn peer_names(object: &Object) -> Result<BTreeSet<String>, DeclarationError> {
+    let Some(text) = object.annotation(PEER_NAMES) else { return Ok(BTreeSet::new()) };
+    let is_dns_name = |name: &str| dns_name::is_subdomain(name.strip_prefix("*.").unwrap_or(name));
+    let name = |name: &str| match name.parse::<IpAddr>() {
+        Ok(address) => Some(address.to_string()),
+        Err(_) => is_dns_name(name).then(|| name.to_owned()),
+    };
+    let names: Option<BTreeSet<String>> = text.split(',').map(|part| name(part.trim())).collect();
+    names.filter(|names| names.len() <= MAX_PEER_NAMES).ok_or_else(|| DeclarationError::Value {
+        object: Box::new(object.key.clone()),
+        annotation: PEER_NAMES,
+        value: text.chars().take(100).collect(),
+        want: "at most 50 DNS names and IP addresses, separated by commas",
+    })
 }
 
 fn secret_key(namespace: &str, name: &str) -> ObjectKey {

@@ -53,6 +53,9 @@ fn sign(names: &BTreeSet<String>, now: OffsetDateTime, policy: &Policy) -> Resul
     (leaf.not_before, leaf.not_after) = (begin, end);
     leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    if policy.for_clients {
+        leaf.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
+    }
     leaf.use_authority_key_identifier_extension = true;
     // Verifiers check only the alternative names; the common name is informational.
     let common = names.iter().find(|name| name.len() <= COMMON_NAME_BYTES);
@@ -109,6 +112,18 @@ mod tests {
         let (_, authority) = X509Certificate::from_der(authority.contents()).unwrap();
         assert_eq!(authority.basic_constraints().unwrap().unwrap().value.path_len_constraint, Some(0));
         assert!(authority.key_usage().unwrap().unwrap().value.key_cert_sign());
+    }
+
+    #[test]
+    fn a_certificate_of_a_peer_is_for_clients_and_has_addresses() {
+        let names = BTreeSet::from(["127.0.0.1".to_owned(), "::1".to_owned(), "*.a.n".to_owned(), "a".to_owned()]);
+        let policy = Policy { for_clients: true, ..Policy::default() };
+        let pair = issue(&names, datetime!(2026-01-01 0:00 UTC), &policy).unwrap();
+        assert_eq!(pair.certificate.names, names);
+        let leaf = pem::parse(pair.certificate.pem()).unwrap();
+        let (_, leaf) = X509Certificate::from_der(leaf.contents()).unwrap();
+        let usage = leaf.extended_key_usage().unwrap().unwrap().value;
+        assert!(usage.server_auth && usage.client_auth && !usage.any);
     }
 
     #[test]

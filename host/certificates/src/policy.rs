@@ -16,6 +16,8 @@ pub struct Policy {
     pub propagation: Duration,
     /// How far the start of validity precedes the time of issue, to tolerate clock skew. Default five minutes.
     pub backdate: Duration,
+    /// Whether certificates are for clients, too. Default: only for servers.
+    pub for_clients: bool,
 }
 
 impl Default for Policy {
@@ -25,6 +27,7 @@ impl Default for Policy {
             renew_after_percent: 67,
             propagation: Duration::seconds(10),
             backdate: Duration::minutes(5),
+            for_clients: false,
         }
     }
 }

@@ -53,6 +53,7 @@ pub mod resume;
 pub mod rollback;
 pub mod status;
 pub mod suspend;
+pub mod test;
 pub mod tree;
 pub mod uninstall;
 pub mod upgrade;
@@ -133,6 +134,7 @@ pub enum Command {
     Status(status::Status),
     Explain(explain::Explain),
     Events(events::Events),
+    Test(Box<test::Test>),
     Tree(tree::Tree),
     Diff(diff::Diff),
     Approve(approve::Approve),
@@ -181,6 +183,7 @@ impl Command {
             Self::Explain(explain) => explain.run(terminal).await?,
             Self::Events(events) => events.run(terminal).await?,
             Self::Tree(tree) => tree.run(terminal).await?,
+            Self::Test(test) => Box::pin(test.run(terminal)).await?,
             Self::Diff(diff) => return Ok(ExitCode::from(Box::pin(diff.run(terminal)).await?)),
             Self::Approve(approve) => Box::pin(approve.run(terminal)).await?,
             Self::Adopt(adopt) => Box::pin(adopt.run(terminal)).await?,

@@ -68,6 +68,7 @@ pub mod signers;
 pub mod signing_key;
 pub mod source;
 pub mod stored_versions;
+pub mod test_hooks;
 pub mod text_file;
 pub mod uninstallation;
 pub mod unrecognised;

@@ -70,6 +70,7 @@ pub mod subject;
 pub mod summary;
 pub mod table;
 pub mod terminal;
+pub mod test_report;
 pub mod text;
 pub mod tree;
 pub mod uninstallation;

@@ -30,5 +30,6 @@ pub mod rollback;
 #[cfg(feature = "dev")]
 pub mod signature_image;
 pub mod storage_migration;
+pub mod test_run;
 pub mod uninstallation;
 pub mod upload;

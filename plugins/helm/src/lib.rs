@@ -9,10 +9,13 @@
 //! | [`render`] | the engine |
 //! | [`pipeline`] | from files and values to manifests |
 //! | [`placeholders`] | passwords and certificates that the host generates |
+//! | `configuration` | the configuration of a BundleDeployment |
 //! | `provisioner` | the export: what a BundleDeployment renders to |
+//! | `test_hooks` | the tests of a chart, on demand |
 //! | [`manifest`] | documents and hooks in the order of their installation |
 
 pub mod chart;
+mod configuration;
 pub mod functions;
 mod json;
 pub mod manifest;
@@ -22,6 +25,7 @@ pub mod placeholders;
 mod provisioner;
 pub mod render;
 pub mod schema;
+mod test_hooks;
 pub mod yaml;
 
 use std::fmt::{Arguments, Write as _};

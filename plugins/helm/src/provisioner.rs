@@ -1,26 +1,27 @@
 //! The export: a chart as a bundle.
 //!
-//! The configuration is rukpak's: `values`, a YAML text, or an object. Objects come in this order of stages: `crds/`, the hooks before an
-//! installation by their weights, the manifests, the hooks after it. Hooks of a deletion or rollback have no place in a release, and tests run
-//! on demand: both are left out with a finding. Generated values become requests to the host.
+//! Objects come in this order of stages: `crds/`, the hooks before an installation by their weights, the manifests, the hooks after it. Hooks of
+//! a deletion or rollback have no place in a release, and tests run on demand: both are left out with a finding. Generated values become requests
+//! to the host. If the configuration asks for the tests, only these are rendered.
 
 use std::rc::Rc;
 
-use chandler_go_template::{Limits, Map};
+use chandler_go_template::Limits;
 use chandler_sdk::{
     Content, Description, Diagnostic, Facts, Failure, Location, Output, Provisioner, Request, secrets::GENERATE,
     yaml::Node,
 };
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::{
-    chart::{File, values},
+    chart::File,
+    configuration::{self, Configuration, Part},
     functions::Environment,
     manifest::{self, Hook},
     pipeline::{self, Rendered, Stage},
     placeholders::{Emitted, Placeholders, Unresolved},
     render::{ApiVersions, Capabilities, Release},
-    yaml,
+    test_hooks, yaml,
 };
 
 /// The name of the format.
@@ -69,26 +70,11 @@ impl Provisioner for Helm {
     }
 
     fn config_schema(_: &dyn Content) -> Result<Option<String>, Failure> {
-        let schema = json!({
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "title": "Configuration of a Helm chart",
-            "type": "object",
-            "additionalProperties": false,
-            "properties": {
-                "values": {
-                    "description": "The values of the chart, as a YAML text or an object.",
-                    "type": ["string", "object", "null"],
-                },
-            },
-        });
-        Ok(Some(schema.to_string()))
+        Ok(Some(configuration::schema().to_string()))
     }
 
     fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
-        let values = given(request.config().get("values")).map_err(|message| {
-            let finding = Diagnostic::error("InvalidValues", message).at("config").pointer("/values");
-            Failure::InvalidConfig(vec![finding.help("write the values as an object, or as a YAML text with a map")])
-        })?;
+        let Configuration { values, release, is_upgrade, part } = Configuration::read(request)?;
         let mut files = Vec::new();
         for entry in content.files("") {
             let data = content
@@ -97,16 +83,16 @@ impl Provisioner for Helm {
             files.push(File::new(entry.path, data));
         }
         let kinds = request.clone();
-        let placeholders = Placeholders::new(request.name(), request.namespace());
+        let placeholders = Placeholders::new(&release, request.namespace());
         let entropy = Rc::clone(&placeholders);
         let rendered = pipeline::render(pipeline::Request {
             files,
             values: vec![values],
             release: Release {
-                name: request.name().to_owned(),
+                name: release,
                 namespace: request.namespace().to_owned(),
                 revision: 1,
-                upgrade: false,
+                upgrade: is_upgrade,
             },
             capabilities: Capabilities {
                 kubernetes: request.kubernetes_version().unwrap_or(KUBERNETES).to_owned(),
@@ -119,17 +105,10 @@ impl Provisioner for Helm {
             let message = placeholders.shown(&failure.message);
             failed(pipeline::Failure { message, ..failure })
         })?;
-        emit(&rendered, &placeholders, request.namespace(), output)
-    }
-}
-
-/// The values of the configuration.
-fn given(values: Option<&Json>) -> Result<Map, String> {
-    match values {
-        None | Some(Json::Null) => Ok(Map::new()),
-        Some(Json::String(text)) => values::read(text),
-        // As a text, so that numbers are read as in a values file.
-        Some(object) => values::read(&object.to_string()),
+        match part {
+            Part::Chart => emit(&rendered, &placeholders, request.namespace(), output),
+            Part::Tests => test_hooks::emit(&rendered, &placeholders, request.namespace(), output),
+        }
     }
 }
 
@@ -193,11 +172,11 @@ fn beginning(message: &str) -> (String, u32, u32) {
 }
 
 /// The path in the bundle: a template's name begins with the chart's.
-fn inside(path: &str) -> Option<String> {
+pub(crate) fn inside(path: &str) -> Option<String> {
     path.split_once('/').map(|(_, path)| path.to_owned())
 }
 
-fn location(path: &str) -> Option<Location> {
+pub(crate) fn location(path: &str) -> Option<Location> {
     inside(path).map(Location::file)
 }
 
@@ -207,19 +186,8 @@ fn emit(
     namespace: &str,
     output: &mut dyn Output,
 ) -> Result<(), Failure> {
-    let metadata = &rendered.chart.metadata;
-    output.describe(&Description {
-        name: Some(format!("{}.v{}", metadata.name, metadata.version.trim_start_matches('v'))),
-        package: Some(metadata.name.clone()),
-        version: Some(metadata.version.clone()),
-        ..Description::default()
-    });
-    for warning in &rendered.warnings {
-        output.report(&Diagnostic::warning("ChartWarning", warning.as_str()));
-    }
-    let before = hooks(&rendered.documents.hooks, "pre-");
-    let after: Vec<_> =
-        hooks(&rendered.documents.hooks, "post-").into_iter().filter(|hook| !before.contains(hook)).collect();
+    describe(rendered, output);
+    let (before, after) = installed_hooks(rendered);
     let mut objects = objects(rendered, &before, &after)?;
     placeholders
         .resolve(&mut objects, namespace)
@@ -244,8 +212,28 @@ fn emit(
     Ok(())
 }
 
+/// The hooks before an installation or upgrade, and after it.
+pub(crate) fn installed_hooks(rendered: &Rendered) -> (Vec<&Hook>, Vec<&Hook>) {
+    let before = hooks(&rendered.documents.hooks, is_before);
+    let after = hooks(&rendered.documents.hooks, is_after).into_iter().filter(|hook| !before.contains(hook)).collect();
+    (before, after)
+}
+
+pub(crate) fn describe(rendered: &Rendered, output: &mut dyn Output) {
+    let metadata = &rendered.chart.metadata;
+    output.describe(&Description {
+        name: Some(format!("{}.v{}", metadata.name, metadata.version.trim_start_matches('v'))),
+        package: Some(metadata.name.clone()),
+        version: Some(metadata.version.clone()),
+        ..Description::default()
+    });
+    for warning in &rendered.warnings {
+        output.report(&Diagnostic::warning("ChartWarning", warning.as_str()));
+    }
+}
+
 /// The objects in the order of their stages.
-fn objects(rendered: &Rendered, before: &[&Hook], after: &[&Hook]) -> Result<Vec<Emitted>, Failure> {
+pub(crate) fn objects(rendered: &Rendered, before: &[&Hook], after: &[&Hook]) -> Result<Vec<Emitted>, Failure> {
     let (mut objects, mut stage) = (Vec::new(), 0);
     for crd in &rendered.crds {
         let text = crd.file.text();
@@ -272,7 +260,7 @@ fn objects(rendered: &Rendered, before: &[&Hook], after: &[&Hook]) -> Result<Vec
 }
 
 /// A value that cannot be generated, with the place of the call.
-fn unresolved(problem: &Unresolved) -> Diagnostic {
+pub(crate) fn unresolved(problem: &Unresolved) -> Diagnostic {
     let message = problem.to_string();
     let finding = Diagnostic::error("UnsupportedTemplate", message.as_str());
     let finding = match place(&message) {
@@ -303,16 +291,30 @@ fn object(node: Option<&Node>) -> Option<Json> {
     node.filter(|node| !node.is_null()).map(Node::to_json)
 }
 
-/// The hooks of an installation or upgrade at this time, by weight and then by name, as Helm runs them.
-fn hooks<'h>(hooks: &'h [Hook], time: &str) -> Vec<&'h Hook> {
-    let wanted = |event: &String| event.strip_prefix(time).is_some_and(|event| matches!(event, "install" | "upgrade"));
-    let mut found: Vec<&Hook> = hooks.iter().filter(|hook| hook.events.iter().any(wanted)).collect();
+/// Whether an event is before an installation or upgrade.
+fn is_before(event: &str) -> bool {
+    matches!(event, "pre-install" | "pre-upgrade")
+}
+
+/// Whether an event is after an installation or upgrade.
+fn is_after(event: &str) -> bool {
+    matches!(event, "post-install" | "post-upgrade")
+}
+
+/// Whether an event is a test. Documents have no other name for it.
+pub(crate) fn is_test(event: &str) -> bool {
+    event == "test"
+}
+
+/// The hooks of some events, by weight and then by name, as Helm runs them.
+pub(crate) fn hooks(hooks: &[Hook], is_wanted: fn(&str) -> bool) -> Vec<&Hook> {
+    let mut found: Vec<&Hook> = hooks.iter().filter(|hook| hook.events.iter().any(|event| is_wanted(event))).collect();
     found.sort_by(|left, right| left.weight.cmp(&right.weight).then_with(|| left.name.cmp(&right.name)));
     found
 }
 
 /// Adds hooks, each weight in a stage of its own.
-fn add_hooks(hooks: &[&Hook], stage: &mut u32, objects: &mut Vec<Emitted>) {
+pub(crate) fn add_hooks(hooks: &[&Hook], stage: &mut u32, objects: &mut Vec<Emitted>) {
     let mut weight = None;
     for hook in hooks {
         if weight != Some(hook.weight) {
@@ -337,8 +339,10 @@ fn stays(hook: &Hook, name: &str) -> Diagnostic {
 fn left_out(hook: &Hook, name: &str) -> Diagnostic {
     let (kind, events) = (&hook.kind, hook.events.join(", "));
     let path = inside(&hook.path).unwrap_or_default();
-    if hook.events.iter().all(|event| event.starts_with("test")) {
-        Diagnostic::info("TestLeftOut", format!("the {kind} {name:?} is a test, which is not installed")).at(path)
+    if hook.events.iter().all(|event| is_test(event)) {
+        Diagnostic::info("TestLeftOut", format!("the {kind} {name:?} is a test, which is not installed"))
+            .at(path)
+            .help("`chandler test NAME` runs the tests of an installed chart")
     } else {
         let message =
             format!("the {kind} {name:?} is a hook for {events}, which has no place in a release: it is not installed");
@@ -349,6 +353,7 @@ fn left_out(hook: &Hook, name: &str) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use chandler_sdk::testing::{Bundle, run};
+    use serde_json::json;
 
     use super::*;
 
@@ -446,6 +451,21 @@ mod tests {
             panic!("it must be refused")
         };
         assert!(findings[0].message.contains("htpasswd is not available"), "{}", findings[0].message);
+    }
+
+    #[test]
+    fn the_release_is_the_one_of_the_configuration() {
+        let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata:\n  a: {{ .Release.IsUpgrade }} {{ .Release.IsInstall }} {{ .Release.Revision }}\n";
+        let content = chart(&[("templates/a.yaml", template)]);
+        for (config, name, release) in [
+            (json!({}), "demo", "false true 1"),
+            (json!({"releaseName": "other", "isUpgrade": true}), "other", "true false 1"),
+        ] {
+            let request = Request::new().with_name("demo").with_config(serde_json::from_value(config).unwrap());
+            let objects = run::<Helm>(&content, &request).unwrap().objects;
+            assert_eq!(objects[0].value["metadata"]["name"], name);
+            assert_eq!(objects[0].value["data"]["a"], release);
+        }
     }
 
     #[test]

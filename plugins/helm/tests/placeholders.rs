@@ -298,6 +298,64 @@ fn a_certificate_of_another_form_is_refused() {
     }
 }
 
+const SERVER: &str = r#"{{- $ca := genCA "db-ca" 365 }}
+{{- $names := list "*.db.ns.svc.cluster.local" "db.ns.svc" "localhost" "db" }}
+{{- $cert := genSignedCert "db" (list "127.0.0.1") $names 365 $ca }}
+apiVersion: v1
+kind: Secret
+type: kubernetes.io/tls
+metadata: {name: db-crt}
+data:
+  tls.crt: {{ $cert.Cert | b64enc }}
+  tls.key: {{ $cert.Key | b64enc }}
+  ca.crt: {{ $ca.Cert | b64enc }}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: db}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec: {template: {spec: {volumes: [{name: tls, secret: {secretName: db-crt}}]}}}
+"#;
+
+/// The charts of databases, as Bitnami's and Elastic's.
+#[test]
+fn the_certificate_of_a_server_is_requested_with_its_names() {
+    let objects = rendered(SERVER.to_owned());
+    let of = |kind: &str| objects.iter().find(|object| object["kind"] == kind);
+    let annotation = |kind: &str, name: &str| {
+        of(kind).unwrap()["metadata"]["annotations"][format!("certificates.chandler.dev/{name}")].clone()
+    };
+    assert_eq!(of("Secret"), None);
+    assert_eq!(annotation("Service", "serving-secret"), "db-crt");
+    assert_eq!(annotation("Service", "peer-names"), "*.db.ns.svc.cluster.local,127.0.0.1,db,localhost");
+    assert_eq!(annotation("StatefulSet", "restart-on-rotation"), "true");
+}
+
+/// The host makes an authority for each Secret, and puts it nowhere else.
+#[test]
+fn a_certificate_whose_authority_is_elsewhere_is_refused() {
+    let other = "{{- $other := genSignedCert `client` nil (list `db`) 365 $ca }}\n";
+    let client = secret(
+        "client",
+        "data: {tls.crt: {{ $other.Cert | b64enc }}, tls.key: {{ $other.Key | b64enc }}, ca.crt: {{ $ca.Cert | b64enc }}}",
+    );
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\nbinaryData: {ca: {{ $ca.Cert | b64enc }}}\n";
+    for text in [
+        format!("{SERVER}---\n{other}{client}"),
+        format!("{SERVER}---\n{map}"),
+        SERVER.replace("  ca.crt: {{ $ca.Cert | b64enc }}\n", ""),
+        SERVER.replace("kind: Service", "kind: Other"),
+        SERVER.replace("\"localhost\"", "\"not a name\""),
+        SERVER.replace("list \"*.db.ns.svc.cluster.local\" \"db.ns.svc\" \"localhost\" \"db\"", "list \"other\""),
+    ] {
+        let refusal = refusal(&text);
+        assert!(refusal.contains("the host issues certificates only for"), "{refusal}");
+    }
+}
+
 /// Charts name the Pods of their tests so.
 #[test]
 fn a_value_in_an_object_that_is_not_installed_does_not_matter() {

@@ -60,12 +60,29 @@ webhooks:
   rules: [{apiGroups: [harbour.example.com], apiVersions: [v1], resources: [berths], operations: [CREATE]}]
 "#;
 
+/// A server that only Pods call.
+const SERVER: &str = r#"{{- $ca := genCA "harbour-db-ca" 365 }}
+{{- $names := list "harbour-db" (printf "*.harbour-db.%s.svc" .Release.Namespace) "localhost" }}
+{{- $cert := genSignedCert "harbour-db" (list "127.0.0.1") $names 365 $ca }}
+apiVersion: v1
+kind: Secret
+type: kubernetes.io/tls
+metadata: {name: harbour-db-crt}
+data: {tls.crt: {{ $cert.Cert | b64enc }}, tls.key: {{ $cert.Key | b64enc }}, ca.crt: {{ $ca.Cert | b64enc }}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: harbour-db}
+spec: {ports: [{port: 5432}], selector: {app: harbour-db}}
+"#;
+
 /// What the provisioner makes of the chart, as a bundle of manifests: the component itself is compiled from the same code.
 fn bundle(world: &World, name: &str, version: &str) -> Bundle {
     let chart = testing::Bundle::new([
         ("Chart.yaml", format!("apiVersion: v2\nname: harbour\nversion: {version}\n")),
         ("templates/secrets.yaml", SECRETS.to_owned()),
         ("templates/webhook.yaml", WEBHOOK.to_owned()),
+        ("templates/server.yaml", SERVER.to_owned()),
     ]);
     let request = Request::new().with_name(name).with_namespace(world.namespace.as_str());
     let recorder = testing::run::<Helm>(&chart, &request).expect("the chart renders");
@@ -110,6 +127,11 @@ async fn passwords_and_certificates_of_a_chart_are_generated_and_kept() {
     assert_eq!(texts(&certificate)["ca.crt"].as_bytes(), trusted.0);
     assert_ne!(texts(&certificate)["tls.key"], "");
 
+    // So does what reads the authority of the server from its Secret.
+    let server = texts(&secrets.get("harbour-db-crt").await.expect("the Secret"));
+    assert!(server["ca.crt"].starts_with("-----BEGIN CERTIFICATE-----") && server["ca.crt"] != server["tls.crt"]);
+    assert!(server["tls.key"].contains("PRIVATE KEY"));
+
     // An upgrade keeps the password, and renders the text around it anew.
     let image = world.push(&bundle(&world, &name, "2.0.0")).await;
     world.deploy(&name, PLAIN, &image).await;
@@ -117,6 +139,7 @@ async fn passwords_and_certificates_of_a_chart_are_generated_and_kept() {
         |wanted: BTreeMap<String, String>| move |secret: Option<&Secret>| secret.map(texts) == Some(wanted.clone());
     wait::until(&secrets, "harbour-clients", "upgraded", has(expected("2.0.0", &password))).await;
     assert_eq!(texts(&secrets.get("harbour").await.expect("the Secret")), own);
+    assert_eq!(texts(&secrets.get("harbour-db-crt").await.expect("the Secret")), server, "the certificate is kept");
 
     // A value that is set by hand is kept, and everything that contains it follows.
     let patch = json!({"stringData": {"password": "by-hand"}});
@@ -125,7 +148,7 @@ async fn passwords_and_certificates_of_a_chart_are_generated_and_kept() {
     world.ready(&name).await;
 
     world.delete(&name).await;
-    for secret in ["harbour", "harbour-clients", "harbour-tls"] {
+    for secret in ["harbour", "harbour-clients", "harbour-tls", "harbour-db-crt"] {
         assert!(secrets.get_opt(secret).await.expect("a response").is_none(), "{secret} is deleted with its owner");
     }
     world.finish().await;

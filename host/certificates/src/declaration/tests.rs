@@ -158,3 +158,27 @@ fn names_are_validated_like_kubernetes() {
         assert_eq!((dns_name::is_label(name), dns_name::is_subdomain(name)), (label, subdomain), "{name}");
     }
 }
+
+#[test]
+fn a_service_may_have_further_names() {
+    let of = |names: &str| {
+        let mut service = service("a", Some("n"), "s");
+        service["metadata"]["annotations"][PEER_NAMES] = json!(names);
+        Declarations::of(&release([service]), "n")
+    };
+    let declarations = of("a, *.a.n.svc, 127.0.0.1, 0:0:0:0:0:0:0:1").unwrap();
+    assert_eq!(
+        Vec::from_iter(declarations.certificates()[0].names()),
+        ["*.a.n.svc", "127.0.0.1", "::1", "a", "a.n", "a.n.svc", "a.n.svc.cluster.local"]
+    );
+    let many = (0..51).map(|number| format!("a{number}")).collect::<Vec<_>>().join(",");
+    for refused in ["", "a,,b", "A", "a.*.b", "*", "**.a", "a b", &many] {
+        assert!(matches!(of(refused), Err(DeclarationError::Value { annotation: PEER_NAMES, .. })), "{refused:?}");
+    }
+    let mut alone = service("a", None, "s");
+    alone["metadata"]["annotations"] = json!({PEER_NAMES: "a"});
+    assert!(matches!(
+        Declarations::of(&release([alone]), "n"),
+        Err(DeclarationError::Kind { annotation: PEER_NAMES, .. })
+    ));
+}

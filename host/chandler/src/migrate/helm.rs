@@ -9,8 +9,10 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use chandler_api::BundleDeployment;
 use chandler_core::ObjectKey;
 use flate2::read::GzDecoder;
+use kube::ResourceExt as _;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -20,6 +22,8 @@ use crate::view::{output, text::one_line};
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";
 /// The key with the release.
 pub const KEY: &str = "release";
+/// The member of the configuration with the name of the release, where that is not the name of the BundleDeployment.
+pub const RELEASE_NAME: &str = "releaseName";
 /// What the names of the Secrets begin with.
 const PREFIX: &str = "sh.helm.release.v1.";
 /// The largest release, encoded, in bytes: an API server accepts no larger Secret.
@@ -50,6 +54,12 @@ impl RevisionName {
             revision.parse().ok().filter(|revision: &u64| *revision > 0 && revision.to_string() == name_tail(name))?;
         (!release.is_empty()).then(|| Self { release: release.to_owned(), revision })
     }
+}
+
+/// The name of the release that a BundleDeployment installs.
+pub fn release_name(deployment: &BundleDeployment) -> String {
+    let configured = deployment.spec.config.as_ref().and_then(|config| config.get(RELEASE_NAME)?.as_str());
+    configured.map_or_else(|| deployment.name_any(), str::to_owned)
 }
 
 /// What follows the last `.v` of a name.

@@ -21,6 +21,10 @@ use super::{
 };
 use crate::{CommandError, view::invocation::quoted};
 
+/// The file at the root of each chart.
+const CHART: &str = "Chart.yaml";
+/// How many entries are read at once.
+const PAGE: usize = 1000;
 /// What helps where the settings for registries forbid to contact one.
 const BLOCKED_HINT: &str = "see registries.conf; --registries-conf names another file";
 
@@ -46,8 +50,8 @@ pub async fn open_catalog(origin: &Origin, cache: &Path, registry: &RegistryOpti
 async fn open_into(store: Store, origin: &Origin, registry: &RegistryOptions) -> Result<Bundle, CommandError> {
     let (tree, directory) = match origin {
         Origin::Directory(path) => {
-            let tree = store.import_directory(path).await;
-            (tree.map_err(|error| refused(&format!("directory {}", path.display()), &error))?, Some(path.clone()))
+            let (tree, path) = directory(&store, path).await?;
+            (tree, Some(path))
         }
         Origin::Archive(path) => {
             if let Some(error) = text_file::error(path) {
@@ -70,6 +74,41 @@ async fn open_into(store: Store, origin: &Origin, registry: &RegistryOptions) ->
         }
     };
     Ok(Bundle { content: Arc::new(tree), directory })
+}
+
+/// The files of a directory, and the directory that they begin in: like an archive, a directory that has nothing but the directory of a chart is
+/// the chart. What is uploaded as an archive has the same digest then.
+async fn directory(store: &Store, path: &Path) -> Result<(Tree, PathBuf), CommandError> {
+    let import = async |path: &Path| {
+        let tree = store.import_directory(path).await;
+        tree.map_err(|error| refused(&format!("directory {}", path.display()), &error))
+    };
+    let tree = import(path).await?;
+    match only_chart(&tree) {
+        Some(chart) => {
+            let path = path.join(chart);
+            Ok((import(&path).await?, path))
+        }
+        None => Ok((tree, path.to_owned())),
+    }
+}
+
+/// The directory that has all files, if it is the directory of a chart.
+fn only_chart(tree: &dyn Content) -> Option<String> {
+    let first = tree.entries("", None, 1).into_iter().next()?;
+    let (directory, _) = first.path.split_once('/')?;
+    let below = format!("{directory}/");
+    let mut last: Option<String> = None;
+    loop {
+        let page = tree.entries("", last.as_deref(), PAGE);
+        let Some(end) = page.last() else { break };
+        if page.iter().any(|entry| !entry.path.starts_with(&below)) {
+            return None;
+        }
+        last = Some(end.path.clone());
+    }
+    let chart = format!("{below}{CHART}");
+    tree.entries(&chart, None, 1).first().filter(|entry| entry.path == chart).map(|_| directory.to_owned())
 }
 
 /// The store of content in the cache.
@@ -279,5 +318,37 @@ fn registry_hint(error: &RegistryError) -> String {
         ServerFailure::Address | ServerFailure::HostKey => {
             format!("check the address of {host}, and where it redirects: `curl -iL {scheme}://{host}/v2/`")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::MemoryContent;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_with_one_chart_is_the_chart() {
+        let of =
+            |paths: &[&str]| only_chart(&MemoryContent::new(paths.iter().map(|path| (*path, "")))).unwrap_or_default();
+        assert_eq!(of(&["web/.helmignore", "web/Chart.yaml", "web/charts/a/Chart.yaml"]), "web");
+        for paths in [
+            &[][..],
+            &["Chart.yaml", "templates/a.yaml"],
+            &["web/Chart.yaml", "README.md"],
+            &["web/Chart.yaml", "web-2/a.yaml"],
+            &["web/Chart.yaml", "web0"],
+            &["web/Chart.yaml.bak"],
+            &["charts/web/Chart.yaml"],
+            &["manifests/a.yaml", "metadata/annotations.yaml"],
+        ] {
+            assert_eq!(of(paths), "", "{paths:?}");
+        }
+        let many = (0..3000).map(|number| format!("web/{number:05}")).chain(["web/Chart.yaml".to_owned()]);
+        let many: Vec<String> = many.collect();
+        let mut many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(of(&many), "web");
+        many.push("zoo");
+        assert_eq!(of(&many), "");
     }
 }

@@ -69,3 +69,32 @@ fn files_are_uploaded_and_read_back() {
         assert!(outcome.stderr.replace('\n', " ").contains(part), "{arguments:?}: {}", outcome.stderr);
     }
 }
+
+/// `helm package` and archives have a chart below one directory, and so may a directory.
+#[test]
+fn a_directory_with_a_chart_is_uploaded_as_the_chart() {
+    let kept = Kept::start(&[]);
+    let of = |arguments: &[&str]| {
+        let mut all: Vec<&str> = arguments.to_vec();
+        all.extend(["--kubeconfig", &kept.kubeconfig]);
+        chandler(all, "")
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let web = directory.path().join("web");
+    fs::create_dir_all(web.join("manifests")).unwrap();
+    fs::write(web.join("Chart.yaml"), "apiVersion: v2\nname: web\nversion: 1.0.0\n").unwrap();
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n";
+    fs::write(web.join("manifests/map.yaml"), map).unwrap();
+    let install = ["install", "web", directory.path().to_str().unwrap(), "--upload", "--create-namespace"];
+    let installed = of(&[&install[..], &["--class", "core-rukpak-io-plain"]].concat());
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let digest = installed.stderr.lines().find_map(|line| line.strip_prefix("files uploaded ")).unwrap().to_owned();
+    // The directory of the chart itself has the same content.
+    let same = of(&["upgrade", "web", web.to_str().unwrap(), "--upload"]);
+    assert_eq!(same.code, Some(0), "{}", same.stderr);
+    assert!(same.stderr.contains(&format!("files were uploaded before: {digest}")), "{}", same.stderr);
+    // A file beside it makes it another bundle.
+    fs::write(directory.path().join("README.md"), "a\n").unwrap();
+    let beside = of(&["lint", directory.path().to_str().unwrap()]);
+    assert_ne!(beside.code, Some(0), "{}", beside.stdout);
+}

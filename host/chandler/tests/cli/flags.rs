@@ -78,6 +78,7 @@ const TABLE: &[(&str, Prints, u8)] = &[
     ("explain", Data, CLUSTER),
     ("tree", Data, CLUSTER),
     ("events", Data, CLUSTER),
+    ("test", Data, CLUSTER | WRITES),
     ("diff", Data, CLUSTER | NAMESPACE),
     ("approve", Data, CLUSTER | WRITES),
     ("adopt", Data, CLUSTER | WRITES),
@@ -106,6 +107,8 @@ const TABLE: &[(&str, Prints, u8)] = &[
 const ALONE: &[(&str, &str)] = &[
     // A control plane of its own, which is followed until --timeout.
     ("dev", "timeout"),
+    // A test has no result without waiting.
+    ("test", "timeout"),
     // --watch turns waiting on.
     ("status", "timeout"),
     // Each step waits for the one before it.

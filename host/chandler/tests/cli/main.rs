@@ -6,6 +6,7 @@ mod alerts;
 mod approvals;
 mod catalogs;
 mod causes;
+mod chart_tests;
 mod charts;
 mod classes;
 mod commands;

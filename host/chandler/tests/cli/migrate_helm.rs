@@ -107,7 +107,7 @@ async fn install(session: &Session, home: &Path, name: &str) {
 }
 
 /// A class with the provisioner of charts. Returns its name.
-async fn class(world: &World) -> String {
+pub(crate) async fn class(world: &World) -> String {
     let name = format!("{}-helm", world.run());
     let wasm = fs::read(support::root().join("target/plugins/helm.wasm")).unwrap();
     let pushed = world.registry.push_component("provisioners/helm", "v1", wasm).unwrap();
@@ -287,6 +287,43 @@ async fn a_password_that_the_chart_makes_is_kept() {
     let after = secrets(world).get(&access).await.unwrap();
     assert_eq!((after.uid(), &after.data), (before.uid(), &before.data));
     assert_eq!(after.owner_references()[0].name, name);
+    session.world.finish().await;
+}
+
+/// Two releases of one name, in two namespaces.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_keeps_its_name_in_a_bundle_deployment_of_another_name() {
+    if needs::helm().is_none() {
+        return;
+    }
+    let session = Session::start().await;
+    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    let class = class(world).await;
+    let home = chart(&[]);
+    // 53 characters, which the name of a BundleDeployment cannot have.
+    let release = format!("{name}-{}", "x".repeat(52 - name.len()));
+    install(&session, home.path(), &release).await;
+    let before = before(world, &release).await;
+    let by = format!("{}/{release}", world.namespace);
+    let apply =
+        ["migrate", "helm", &by, "--class", &class, "--label", &label, "--apply", "--yes", "--no-service-account"];
+    let long = session.run(&apply).await;
+    assert_eq!(long.code, Some(8), "{}", long.stderr);
+    assert!(long.stderr.contains(&format!("--name {by}=NAME")), "{}", long.stderr);
+
+    let named = format!("{by}={name}");
+    let kept = session.run(&[&apply[..], &["--name", &named, "--keep-release"]].concat()).await;
+    assert_eq!(kept.code, Some(0), "{}", kept.stderr);
+    assert_eq!(self::before(world, &release).await, before, "the same objects, and no restart");
+    let deployment = world.ready(&name).await;
+    assert_eq!(serde_json::to_value(&deployment.spec.config).unwrap(), json!({"releaseName": release}));
+    assert_eq!(releases(world).await, [format!("sh.helm.release.v1.{release}.v1")]);
+
+    // The command that continues finds it by the name of the release.
+    let detached = session.run(&apply).await;
+    assert_eq!(detached.code, Some(0), "{}", detached.stderr);
+    assert_eq!(releases(world).await, [""; 0]);
+    assert_eq!(self::before(world, &release).await, before);
     session.world.finish().await;
 }
 

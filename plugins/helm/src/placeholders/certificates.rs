@@ -2,15 +2,20 @@
 //!
 //! A chart makes an authority (`genCA`) and a certificate (`genSignedCert`) for a Service, stores the certificate in a Secret, and the authority in
 //! each `caBundle`. The host makes the Secret and each `caBundle` itself, so the Secret is left out and the Service and its clients are annotated.
-//! What does not have this form is left as it is, and refused later.
+//! The certificate of a server that only Pods call has the same form without a `caBundle`, and perhaps further names: the Secret has all that its clients
+//! need, and nothing else has a part of it. What does not have this form is left as it is, and refused later.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use chandler_sdk::certificates::{INJECT_CA, RESTART_ON_ROTATION, SERVING_SECRET};
 use serde_json::Value as Json;
 
 use super::{Segment, State, What, resolve::Emitted};
 
+/// On a Service: further names of its certificate, which is then also for clients (docs/certificates.md).
+const PEER_NAMES: &str = "certificates.chandler.dev/peer-names";
+/// The most of them.
+const MAX_PEER_NAMES: usize = 50;
 /// Kinds whose Pods may be restarted.
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
@@ -40,6 +45,11 @@ impl Service {
         hosts.iter().any(|host| host == name.trim_end_matches('.'))
     }
 
+    /// Whether the host puts a name into a certificate.
+    fn issues(&self, name: &str) -> bool {
+        name != self.name && self.has(name)
+    }
+
     /// The name by which the API server calls it.
     fn host(&self) -> String {
         format!("{}.{}.svc", self.name, self.namespace)
@@ -57,17 +67,24 @@ pub(super) fn request(state: &State, objects: &mut Vec<Emitted>, namespace: &str
         let names = state.certificates.get(certificate).map(|issued| issued.names.as_slice()).unwrap_or_default();
         // The first is the common name, which is a name of the server only without others.
         let names = if names.len() > 1 { names.get(1..).unwrap_or_default() } else { names };
-        let own = secret.namespace(namespace).to_owned();
-        let served: BTreeSet<Service> = clients
+        let (own, name) = (secret.namespace(namespace).to_owned(), secret.text("/metadata/name").to_owned());
+        let mut served: BTreeSet<Service> = clients
             .iter()
             .filter(|client| client.authority == authority && names.contains(&client.service.host()))
             .map(|client| client.service.clone())
             .filter(|service| service.namespace == own && position(objects, service, namespace).is_some())
             .collect();
-        if served.is_empty() || !names.iter().all(|name| served.iter().any(|service| service.has(name))) {
-            continue;
+        if clients.iter().any(|client| client.authority == authority) {
+            if served.is_empty() || !names.iter().all(|name| served.iter().any(|service| service.has(name))) {
+                continue;
+            }
+        } else {
+            let Some((service, further)) = peer(state, objects, (index, authority), names, namespace) else { continue };
+            if let Some(object) = position(objects, &service, namespace).and_then(|index| objects.get_mut(index)) {
+                object.annotate(PEER_NAMES, &further);
+            }
+            served.insert(service);
         }
-        let name = secret.text("/metadata/name").to_owned();
         left_out.insert(index);
         replaced.insert(authority);
         for service in &served {
@@ -102,6 +119,59 @@ pub(super) fn request(state: &State, objects: &mut Vec<Emitted>, namespace: &str
         index += 1;
         !left_out.contains(&(index - 1))
     });
+}
+
+/// The Service of a server whose certificate no `caBundle` trusts, and the further names of the certificate.
+fn peer(
+    state: &State,
+    objects: &[Emitted],
+    (index, authority): (usize, usize),
+    names: &[String],
+    namespace: &str,
+) -> Option<(Service, String)> {
+    let secret = objects.get(index)?;
+    let own = secret.namespace(namespace);
+    // The host gives each Secret an authority of its own: certificates of one authority would not trust each other.
+    let is_shared = objects.iter().enumerate().any(|(other, object)| {
+        other != index && object.is("v1", "Secret") && serving(state, object).is_some_and(|(_, of)| of == authority)
+    });
+    // Clients that take the certificate itself for an authority would not trust the host's.
+    let has_authority = ["/data/ca.crt", "/stringData/ca.crt"].iter().any(|key| secret.value.pointer(key).is_some());
+    if is_shared || !has_authority {
+        return None;
+    }
+    let has_another = |object: &Emitted| {
+        let annotations = object.value.pointer("/metadata/annotations");
+        annotations.is_some_and(|annotations| annotations.get(SERVING_SECRET).is_some())
+    };
+    let services = objects
+        .iter()
+        .filter(|object| object.is("v1", "Service") && object.namespace(namespace) == own && !has_another(object));
+    let mut services =
+        services.map(|object| Service { namespace: own.to_owned(), name: object.text("/metadata/name").to_owned() });
+    let service = services.find(|service| names.iter().any(|name| service.has(name)))?;
+    // At least one, so that the certificate is also for clients.
+    let mut further: BTreeSet<&str> =
+        names.iter().map(|name| name.trim_end_matches('.')).filter(|name| !service.issues(name)).collect();
+    further.insert(&service.name);
+    let is_name = |name: &&str| {
+        let host = name.strip_prefix("*.").unwrap_or(name);
+        name.parse::<IpAddr>().is_ok() || (host.len() <= 253 && host.split('.').all(is_label))
+    };
+    if further.len() > MAX_PEER_NAMES || !further.iter().all(is_name) {
+        return None;
+    }
+    let further = further.into_iter().collect::<Vec<_>>().join(",");
+    Some((service, further))
+}
+
+/// Whether a text is a label of a DNS name, as names of Kubernetes have them.
+fn is_label(label: &str) -> bool {
+    let is_end = |end: Option<u8>| end.is_some_and(|end| end.is_ascii_lowercase() || end.is_ascii_digit());
+    label.len() <= 63
+        && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && is_end(label.bytes().next())
+        && is_end(label.bytes().next_back())
 }
 
 /// The places of an object with the placeholder of an authority as `caBundle`.

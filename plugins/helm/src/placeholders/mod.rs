@@ -146,6 +146,11 @@ impl Placeholders {
     pub fn shown(&self, text: &str) -> String {
         self.0.borrow().replaced(text, |_| "(generated)".to_owned())
     }
+
+    /// A text with a constant for each placeholder, for names that differ at each render of Helm.
+    pub fn constant(&self, text: &str) -> String {
+        self.0.borrow().replaced(text, |_| "generated".to_owned())
+    }
 }
 
 impl Entropy for Placeholders {

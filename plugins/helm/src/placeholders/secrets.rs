@@ -19,7 +19,7 @@ const LEAST_BYTES: usize = 16;
 const MOST: u16 = 1024;
 
 /// Why a certificate is refused.
-pub(super) const CERTIFICATES: &str = "and the host issues certificates only for webhooks and aggregated APIs, with the keys tls.crt, tls.key and ca.crt (docs/helm.md)";
+pub(super) const CERTIFICATES: &str = "and the host issues certificates only for webhooks, aggregated APIs and servers with an authority of their own, with the keys tls.crt, tls.key and ca.crt (docs/helm.md)";
 
 /// A key of a Secret with placeholders.
 struct Entry {

@@ -15,7 +15,11 @@ use crate::{
     arguments::{
         catalogs::Fetching, connection::Connection, system_namespace::SystemNamespaceArguments, values, wait::Wait,
     },
-    migrate::{ForeignObject, helm::RevisionName, pending},
+    migrate::{
+        ForeignObject,
+        helm::{RevisionName, release_name},
+        pending,
+    },
     read::{cluster, helm_releases},
     view::{
         manifest,
@@ -55,6 +59,8 @@ Examples:
     chandler migrate helm shop/web --apply --service-account deployer
   A chart with other charts in it, which is in a registry:
     chandler migrate helm shop/web --image web=registry.example.com/charts/web:1.2.3
+  A release whose name another BundleDeployment has:
+    chandler migrate helm other/web --name other/web=other-web
   Keep the Secrets of Helm for now; the command without the option deletes them later:
     chandler migrate helm shop/web --apply --service-account deployer --keep-release")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -78,6 +84,11 @@ pub struct Helm {
     /// ProvisionerClass that renders charts
     #[arg(long, value_name = "CLASS", default_value = "helm", value_parser = values::deployment_name)]
     pub class: String,
+
+    /// Name of the BundleDeployment of a release, whose name then is releaseName in the configuration. Repeatable [default: the name of the
+    /// release]
+    #[arg(long = "name", value_name = "[NAMESPACE/]RELEASE=NAME", value_parser = named)]
+    pub names: Vec<(String, String)>,
 
     /// Image with the chart of a release. Repeatable [default: the files in the release, which are stored in ConfigMaps]
     #[arg(long = "image", value_name = "RELEASE=IMAGE", value_parser = super::image)]
@@ -157,11 +168,11 @@ impl Helm {
         let begun = if self.apply { self.begun(&client).await? } else { Vec::new() };
         let found = helm_releases::find(&client, &self.releases).await?;
         let is_begun = |namespace: &str, name: &str| {
-            begun.iter().any(|it| (it.spec.install_namespace.as_str(), it.name_any().as_str()) == (namespace, name))
+            begun.iter().any(|it| (it.spec.install_namespace.as_str(), release_name(it).as_str()) == (namespace, name))
         };
         for by in &self.releases {
             let is_known = found.iter().any(|release| release.is_named(by))
-                || begun.iter().any(|it| helm_releases::is_named(by, &it.spec.install_namespace, &it.name_any()));
+                || begun.iter().any(|it| helm_releases::is_named(by, &it.spec.install_namespace, &release_name(it)));
             if !is_known {
                 return Err(CommandError::not_found(format!("release {} does not exist", one_line(by)))
                     .hint("`helm list --all-namespaces` lists releases"));
@@ -244,7 +255,7 @@ impl Helm {
     /// The BundleDeployments whose migration has begun.
     async fn begun(&self, client: &Client) -> Result<Vec<BundleDeployment>, CommandError> {
         let is_named = |deployment: &BundleDeployment| {
-            let (namespace, name) = (&deployment.spec.install_namespace, deployment.name_any());
+            let (namespace, name) = (&deployment.spec.install_namespace, release_name(deployment));
             self.releases.is_empty() || self.releases.iter().any(|by| helm_releases::is_named(by, namespace, &name))
         };
         handover::begun(client, |deployment, first| first.kind == "Secret" && is_named(deployment)).await
@@ -261,10 +272,12 @@ impl Helm {
         for deployment in begun {
             let name = deployment.name_any();
             let managers = pending::managers(deployment).unwrap_or_default();
-            if !managers.iter().all(|manager| is_of_release(manager, &deployment.spec.install_namespace, &name)) {
+            let release = release_name(deployment);
+            if !managers.iter().all(|manager| is_of_release(manager, &deployment.spec.install_namespace, &release)) {
                 return Err(CommandError::refused(format!(
-                    "the annotation {} of BundleDeployment {name} lists objects other than the Secrets of release {name}; nothing was changed",
-                    pending::ANNOTATION
+                    "the annotation {} of BundleDeployment {name} lists objects other than the Secrets of release {}; nothing was changed",
+                    pending::ANNOTATION,
+                    one_line(&release)
                 ))
                 .hint("this command did not write it: find out who did, and remove the annotation"));
             }
@@ -284,6 +297,14 @@ impl Helm {
     }
 }
 
+/// Parses `[NAMESPACE/]RELEASE=NAME`.
+fn named(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=').filter(|(release, _)| !release.is_empty()) {
+        Some((release, name)) => Ok((release.to_owned(), values::deployment_name(name)?)),
+        None => Err(format!("{text:?} does not name a BundleDeployment: write `RELEASE=NAME`")),
+    }
+}
+
 /// Whether an object is a Secret of Helm for this release.
 fn is_of_release(object: &ForeignObject, namespace: &str, name: &str) -> bool {
     object.api_version == "v1"
@@ -295,6 +316,14 @@ fn is_of_release(object: &ForeignObject, namespace: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bundle_deployment_is_named_for_a_release() {
+        assert_eq!(named("shop/web=shop-web"), Ok(("shop/web".to_owned(), "shop-web".to_owned())));
+        for refused in ["web", "=web", "web=", "web=WEB", "web=a/b"] {
+            assert!(named(refused).is_err(), "{refused}");
+        }
+    }
 
     #[test]
     fn only_secrets_of_the_release_are_deleted() {

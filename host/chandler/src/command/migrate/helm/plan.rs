@@ -18,7 +18,7 @@ use crate::{
     CommandError,
     migrate::{
         ForeignObject,
-        helm::{HelmRelease, ReleaseError, is_same},
+        helm::{self, HelmRelease, ReleaseError, is_same},
         pending,
     },
     read::{
@@ -91,15 +91,17 @@ pub(super) async fn plan(
             .hint(error.hint(namespace, name))
     };
     let helm = match helm_releases::read(client, found).await? {
-        Ok(helm) => helm,
+        Ok(read) => read,
         Err(error) => return Ok(Err(refused(&error))),
     };
-    if let Err(problem) = crate::arguments::values::deployment_name(name) {
+    let given = arguments.names.iter().find(|(by, _)| found.is_named(by)).map(|(_, name)| name.as_str());
+    let deployment_name = given.unwrap_or(name);
+    if let Err(problem) = crate::arguments::values::deployment_name(deployment_name) {
         return Ok(Err(CommandError::refused(format!(
             "the release {namespace}/{name} cannot be migrated; nothing was changed"
         ))
         .cause(problem)
-        .hint("the BundleDeployment needs the name of the release, or the chart would render other objects")));
+        .hint(format!("give the BundleDeployment another name: `--name {namespace}/{name}=NAME`"))));
     }
     let image = arguments.images.iter().find(|(by, _)| found.is_named(by)).map(|(_, image)| image);
     let content: Option<Arc<dyn Content>> = if image.is_some() {
@@ -111,14 +113,16 @@ pub(super) async fn plan(
             Err(error) => return Ok(Err(refused(&error))),
         }
     };
-    let (source, config_maps) = source_of(arguments, name, image, content.as_deref())?;
+    let (source, config_maps) = source_of(arguments, (name, deployment_name), image, content.as_deref())?;
     let mut deployment = BundleDeployment::new(
-        name,
+        deployment_name,
         BundleDeploymentSpec {
             install_namespace: namespace.to_owned(),
             provisioner_class_name: arguments.class.clone(),
             source,
             service_account: account(arguments),
+            config: (deployment_name != name)
+                .then(|| Map::from_iter([(helm::RELEASE_NAME.to_owned(), Value::from(name))])),
             ..BundleDeploymentSpec::default()
         },
     );
@@ -143,7 +147,7 @@ pub(super) async fn plan(
 /// The source of the chart, and ConfigMaps with its files, if it is not in a registry.
 fn source_of(
     arguments: &Helm,
-    name: &str,
+    (name, deployment_name): (&str, &str),
     image: Option<&String>,
     content: Option<&dyn Content>,
 ) -> Result<(BundleSource, Vec<ConfigMap>), CommandError> {
@@ -157,7 +161,7 @@ fn source_of(
         ));
     }
     let content = content.ok_or_else(|| CommandError::failed(format!("the release {name} has no chart")))?;
-    let packed = packaging::pack(User::BundleDeployment(name), &arguments.system.system_namespace, content);
+    let packed = packaging::pack(User::BundleDeployment(deployment_name), &arguments.system.system_namespace, content);
     let packed = packed.map_err(|error| {
         CommandError::failed(format!("the chart of {name} does not fit into ConfigMaps"))
             .because(&error)
@@ -177,7 +181,7 @@ fn configure(deployment: &mut BundleDeployment, values: &Map<String, Value>, in_
         return None;
     }
     if in_spec {
-        deployment.spec.config = Some(config(values));
+        add_values(deployment, values);
         return None;
     }
     let secret = helm_values::secret(&deployment.name_any(), &deployment.spec.install_namespace, values);
@@ -186,9 +190,10 @@ fn configure(deployment: &mut BundleDeployment, values: &Map<String, Value>, in_
     Some(secret)
 }
 
-/// The configuration with these values.
-fn config(values: &Map<String, Value>) -> Map<String, Value> {
-    Map::from_iter([("values".to_owned(), Value::Object(values.clone()))])
+/// Adds the values to the configuration in the spec.
+fn add_values(deployment: &mut BundleDeployment, values: &Map<String, Value>) {
+    let config = deployment.spec.config.get_or_insert_default();
+    config.insert("values".to_owned(), Value::Object(values.clone()));
 }
 
 /// Renders the chart with the values of the release, and compares the result with the cluster.
@@ -203,7 +208,7 @@ async fn compare(
     deployment::create(client, deployment, Effect::Check).await?;
     // The Secret with the values does not exist yet.
     let mut planned = deployment.clone();
-    planned.spec.config = Some(config(&helm.values()));
+    add_values(&mut planned, &helm.values());
     let fetching = arguments.fetching.options();
     let options = BundleOptions::of_deployment(fetching.registry, fetching.cache_directory);
     let mut opened = match content {
@@ -247,7 +252,7 @@ async fn compare(
     };
     for Adoptee { object, existing_owner, .. } in &compared.adoptees {
         let line = one_line(&format!("{object}, which {existing_owner}"));
-        match ownership(existing_owner, install_namespace, &deployment.name_any()) {
+        match ownership(existing_owner, install_namespace, &helm::release_name(deployment)) {
             Ownership::Own => {}
             Ownership::Unmarked => compared.unmarked.push(line),
             Ownership::Other => compared.strangers.push(line),
