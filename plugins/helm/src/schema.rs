@@ -2,6 +2,9 @@
 
 mod format;
 mod keywords;
+mod shape;
+
+use std::collections::HashSet;
 
 use chandler_go_template::{Map, Value};
 use serde_json::Value as Json;
@@ -48,8 +51,11 @@ fn collect(chart: &Chart, values: &Map, problems: &mut String) {
 fn check_one(schema: &[u8], values: &Map) -> Result<Vec<String>, String> {
     let schema: Json = serde_json::from_slice(schema.strip_prefix(b"\xef\xbb\xbf").unwrap_or(schema))
         .map_err(|error| format!("the schema is not JSON: {error}"))?;
+    let draft = Draft::of(&schema)?;
+    shape::check(&schema, draft)?;
     let values = json(&Value::Map(values.clone()), 0)?;
-    let mut checker = Checker { root: &schema, draft: Draft::of(&schema), steps: 0, refusal: None };
+    let mut checker = Checker { root: &schema, draft, steps: 0, refusal: None };
+    checker.resolve_all();
     let mut problems = Vec::new();
     checker.check(&schema, &values, "", 0, &mut problems);
     match checker.refusal {
@@ -87,7 +93,9 @@ fn json(value: &Value, depth: usize) -> Result<Json, String> {
 enum Draft {
     /// Draft 4.
     Four,
-    /// Drafts 6 and 7.
+    /// Draft 6.
+    Six,
+    /// Draft 7.
     Seven,
     /// 2019-09.
     Nineteen,
@@ -96,17 +104,19 @@ enum Draft {
 }
 
 impl Draft {
-    fn of(schema: &Json) -> Self {
-        let named = schema.get("$schema").and_then(Json::as_str).unwrap_or_default();
-        if named.contains("draft-04") {
-            Self::Four
-        } else if named.contains("draft-06") || named.contains("draft-07") {
-            Self::Seven
-        } else if named.contains("2019-09") {
-            Self::Nineteen
-        } else {
-            Self::Twenty
-        }
+    /// The draft that a schema names. Helm loads a schema of schemas with another name from its URL, which is not done here.
+    fn of(schema: &Json) -> Result<Self, String> {
+        let Some(named) = schema.get("$schema").and_then(Json::as_str) else { return Ok(Self::Twenty) };
+        let url = named.strip_suffix('#').unwrap_or(named);
+        let url = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).unwrap_or(url);
+        Ok(match url {
+            "json-schema.org/schema" | "json-schema.org/draft/2020-12/schema" => Self::Twenty,
+            "json-schema.org/draft/2019-09/schema" => Self::Nineteen,
+            "json-schema.org/draft-07/schema" => Self::Seven,
+            "json-schema.org/draft-06/schema" => Self::Six,
+            "json-schema.org/draft-04/schema" => Self::Four,
+            _ => return Err(format!("the schema is of {named:?}, a version of JSON Schema that is not known")),
+        })
     }
 }
 
@@ -123,6 +133,34 @@ impl<'a> Checker<'a> {
     fn refuse(&mut self, reason: impl Into<String>) {
         if self.refusal.is_none() {
             self.refusal = Some(reason.into());
+        }
+    }
+
+    /// Refuses a schema that refers to something that is not in it, also where no value leads: each schema that could be applied is looked at.
+    fn resolve_all(&mut self) {
+        let (mut seen, mut known) = (HashSet::new(), HashSet::new());
+        let mut open = vec![self.root];
+        while let Some(schema) = open.pop() {
+            let Json::Object(keywords) = schema else { continue };
+            if !seen.insert(std::ptr::from_ref(schema)) {
+                continue;
+            }
+            if let Some(reference) = keywords.get("$ref").and_then(Json::as_str) {
+                if known.insert(reference) {
+                    match self.find(reference) {
+                        Some(target) => open.push(target),
+                        None => return self.refuse(format!("the schema refers to {reference:?}, which is not in it")),
+                    }
+                }
+                if self.draft <= Draft::Seven {
+                    continue;
+                }
+            }
+            for (keyword, value) in keywords {
+                if !matches!(keyword.as_str(), "definitions" | "$defs") {
+                    open.extend(shape::inner(self.draft, keyword, value).into_iter().map(|(_, schema)| schema));
+                }
+            }
         }
     }
 
@@ -297,6 +335,17 @@ mod tests {
     }
 
     #[test]
+    fn references_that_are_not_applied_may_lead_nowhere() {
+        for schema in [
+            r##"{"definitions":{"d":{"$ref":"#/none"}}}"##,
+            r##"{"x-docs":{"$ref":"#/none"},"default":{"$ref":"#/none"}}"##,
+            r##"{"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/d","not":{"$ref":"#/none"},"definitions":{"d":{}}}"##,
+        ] {
+            assert_eq!(problems(schema, "a: x").unwrap(), [] as [&str; 0], "{schema}");
+        }
+    }
+
+    #[test]
     fn schemas_that_cannot_be_used_are_refused() {
         for schema in [
             r##"{"$ref":"#"}"##,
@@ -304,6 +353,9 @@ mod tests {
             "{",
             r#"{"properties":{"a":{"pattern":"("}}}"#,
             r#"{"unevaluatedProperties":false}"#,
+            r#"{"$schema":"https://example.com/schema"}"#,
+            // Where no value leads.
+            r##"{"properties":{"b":{"items":{"$ref":"#/definitions/none"}}}}"##,
         ] {
             assert!(problems(schema, "a: x").is_err(), "{schema}");
         }

@@ -7,7 +7,7 @@ mod arguments;
 use std::rc::Rc;
 
 use crate::{
-    Call, Cause, Element, Error, Function, FunctionError, Limit, Machine, Object, Returned, Type, Value,
+    Call, Cause, Element, Error, Function, FunctionError, Limit, Machine, Map, Object, Returned, Type, Value,
     builtin::{Builtin, Callee, Failure, Held},
     format::{print_to, sprint},
     literal::quote,
@@ -442,6 +442,9 @@ impl Execution<'_> {
                 if object.kind() == "map" { Ok(Held::default()) } else { self.no_field(name, &receiver) }
             }
             Value::Map(map) => {
+                if let Some(method) = map.name().and_then(|of| self.machine.functions.method(of, name)) {
+                    return self.map_method(source, dot, (map, method, name, id), arguments, last);
+                }
                 if has_arguments {
                     return self.fail(format!("{name} is not a method but has arguments"));
                 }
@@ -472,6 +475,24 @@ impl Execution<'_> {
             Some(Ok(value)) => Ok(Held::new(value)),
             Some(Err(error)) => Err(self.function_error(id, name, error)),
             None => self.fail(format!("can't evaluate field {name} in type {}", object.type_name())),
+        }
+    }
+
+    /// A method of a map of a named type.
+    fn map_method(
+        &mut self,
+        source: &Source,
+        dot: &Held,
+        (map, method, name, id): (&Map, Function, &str, Id),
+        arguments: &[Id],
+        last: Option<Held>,
+    ) -> Result<Held> {
+        let parameters = method.parameters.get(1..).unwrap_or_default();
+        let mut values = self.arguments(source, dot, (name, parameters, method.rest), arguments, last)?;
+        values.insert(0, Value::Map(map.clone()));
+        match (method.body)(&mut Call { machine: self.machine }, &values) {
+            Ok(value) => Ok(Held { boxed: value.is_nil(), value }),
+            Err(error) => Err(self.function_error(id, name, error)),
         }
     }
 

@@ -79,6 +79,11 @@ pub trait Functions {
     /// A function by its name. A template that calls one that does not exist cannot be parsed, as in Go.
     fn find(&self, name: &str) -> Option<Function>;
 
+    /// A method of a named type of maps ([`Map::named`](crate::Map::named)). Its first parameter is the map. Methods are looked up before keys.
+    fn method(&self, _type_name: &str, _name: &str) -> Option<Function> {
+        None
+    }
+
     /// Whether [`Functions::returned`] must see calls at this time.
     fn is_watching(&self, _call: &Call<'_>) -> bool {
         false

@@ -251,6 +251,11 @@ impl Map {
         Self { name: Some(name), element: self.element, entries: Rc::clone(&self.entries) }
     }
 
+    /// The name of its type, if it is a named one.
+    pub fn name(&self) -> Option<&'static str> {
+        self.name
+    }
+
     /// The map without a named type, with the same entries.
     pub fn unnamed(&self) -> Self {
         Self { name: None, element: self.element, entries: Rc::clone(&self.entries) }

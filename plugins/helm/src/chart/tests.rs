@@ -30,6 +30,14 @@ fn null_deletes_a_default_and_globals_reach_subcharts() {
 }
 
 #[test]
+fn a_null_over_a_null_stays_below_the_top() {
+    let chart = chart(&[("Chart.yaml", PARENT), ("values.yaml", "a: {x: null, y: 1, in: {z: null}}\nb: null\n")]);
+    let given = values::read("a: {x: null, y: null, in: {z: null}}\nb: null\n").unwrap();
+    let values = values::coalesce(&chart, &given).unwrap();
+    assert_eq!(shown(&values), r#"{"a":{"in":{"z":null},"x":null}}"#);
+}
+
+#[test]
 fn conditions_decide_before_tags_and_aliases_are_charts() {
     let declared = "dependencies:\n- {name: sub, version: 1.x.x, condition: 'one.enabled', alias: one, tags: [t]}\n- {name: sub, version: '*', alias: two, tags: [t]}\n- {name: gone, version: ^9, repository: x}\n";
     let mut parsed = chart(&[

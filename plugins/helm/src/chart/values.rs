@@ -173,7 +173,8 @@ fn coalesce_tables(to: &Map, from: &Map, nulls: Nulls, depth: usize) {
             (None, default) => {
                 to.insert(key, default);
             }
-            (Some(Value::Nil), _) if nulls == Nulls::Delete => {
+            // Where the default is null, too, there is nothing to delete, and the null stays.
+            (Some(Value::Nil), default) if nulls == Nulls::Delete && !default.is_nil() => {
                 to.remove(&key);
             }
             (Some(Value::Map(given)), Value::Map(default)) => coalesce_tables(&given, &default, nulls, depth + 1),

@@ -27,6 +27,34 @@ fn render_within(text: &str, limits: Limits) -> std::result::Result<String, Stri
     machine.execute("t", &Value::Map(dot)).map(|out| out.text().into_owned()).map_err(|error| error.to_string())
 }
 
+#[test]
+fn methods_take_arguments() {
+    for (text, expected) in [
+        (
+            r#"{{ "2.9.0" | semver | (semver "3.0.0").Compare }} {{ (semver "1.2").LessThan (semver "1.10") }} {{ (semver "1.2").Equal (semver "1.2.0") }}"#,
+            "1 true true",
+        ),
+        (
+            r#"{{ $t := toDate "2006-01-02" "2024-01-31" }}{{ $t.Format "02.01.06" }} {{ ($t.AddDate 0 1 0).Format "2006-01-02" }} {{ ($t.AddDate -1 -13 1).Format "2006-01-02" }} {{ $t.Before ($t.AddDate 0 0 1) }} {{ $t.After $t }} {{ $t.Equal $t }} {{ $t.UnixMilli }}"#,
+            "31.01.24 2024-03-02 2022-01-01 true false true 1706659200000",
+        ),
+    ] {
+        assert_eq!(render(text).as_deref(), Ok(expected), "{text}");
+    }
+    for (text, expected) in [
+        (
+            r#"{{ (semver "1").Compare "2" }}"#,
+            r#"template: t:1:24: executing "t" at <"2">: can't handle "2" for arg of type *semver.Version"#,
+        ),
+        (
+            r#"{{ (toDate "2006" "2024").Format 1 }}"#,
+            r#"template: t:1:33: executing "t" at <1>: expected string; found 1"#,
+        ),
+    ] {
+        assert_eq!(render(text).unwrap_err(), expected);
+    }
+}
+
 /// What Helm 3.21 answers.
 #[test]
 fn functions_answer_as_in_helm() {

@@ -2,7 +2,7 @@
 
 use std::{any::Any, fmt::Write as _};
 
-use chandler_go_template::{FunctionError, Object, Value};
+use chandler_go_template::{FunctionError, Object, Type, Value};
 
 /// A point in time with the zone that it is shown in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ fn days(year: i64, month: u32, day: u32) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-fn days_in(year: i64, month: u32) -> u32 {
+fn morein(year: i64, month: u32) -> u32 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,
@@ -103,6 +103,19 @@ impl Time {
             weekday: (day + 4).rem_euclid(7) as usize,
             yearday: (day - days(year, 1, 1) + 1) as u32,
         }
+    }
+
+    /// The time so many years, months and days later, at the same time of the day. A day that a month lacks is one of the next month.
+    fn moved(&self, years: i64, months: i64, more: i64) -> Self {
+        const MOST: i64 = 10_000_000;
+        let [years, months, more] = [years, months, more].map(|count| count.clamp(-MOST, MOST));
+        let civil = self.civil();
+        let months = i64::from(civil.month) - 1 + months;
+        let month = u32::try_from(months.rem_euclid(12) + 1).unwrap_or(1);
+        let day = days(civil.year + years + months.div_euclid(12), month, 1) + i64::from(civil.day) - 1 + more;
+        let local = self.seconds.saturating_add(i64::from(self.offset));
+        let seconds = day * 86_400 + local.rem_euclid(86_400) - i64::from(self.offset);
+        Self { seconds, ..self.clone() }
     }
 
     /// The time in a layout.
@@ -368,15 +381,15 @@ pub fn parse(layout: &str, text: &str) -> Result<Time, String> {
     }
     if let Some(number) = yearday {
         (month, day) = (1, number.max(1));
-        while day > days_in(year, month) && month < 12 {
-            day -= days_in(year, month);
+        while day > morein(year, month) && month < 12 {
+            day -= morein(year, month);
             month += 1;
         }
     }
     if !(1..=12).contains(&month) {
         return Err(range("month"));
     }
-    if day < 1 || day > days_in(year, month) {
+    if day < 1 || day > morein(year, month) {
         return Err(range("day"));
     }
     if hour > if pm.is_some() { 12 } else { 23 } {
@@ -472,9 +485,35 @@ impl Object for Time {
             ("Second", []) => Value::int(i64::from(civil.second)),
             ("YearDay", []) => Value::int(i64::from(civil.yearday)),
             ("UTC", []) => Value::Object(std::rc::Rc::new(self.within(0, "UTC"))),
+            ("UnixMilli", []) => {
+                Value::int64(self.seconds.wrapping_mul(1000).wrapping_add(i64::from(self.nanos / 1_000_000)))
+            }
+            ("Nanosecond", []) => Value::int(i64::from(self.nanos)),
+            ("AddDate", [Value::Int(years, _), Value::Int(months, _), Value::Int(days, _)]) => {
+                Value::Object(std::rc::Rc::new(self.moved(*years, *months, *days)))
+            }
+            ("Before" | "After" | "Equal", [other]) => {
+                let other = other.as_object::<Self>()?;
+                let order = (self.seconds, self.nanos).cmp(&(other.seconds, other.nanos));
+                Value::Bool(match name {
+                    "Before" => order.is_lt(),
+                    "After" => order.is_gt(),
+                    _ => order.is_eq(),
+                })
+            }
             ("IsZero", []) => Value::Bool(self.seconds == days(1, 1, 1) * 86_400 && self.nanos == 0),
             _ => return None,
         }))
+    }
+
+    fn parameters(&self, name: &str) -> &'static [Type] {
+        const TIME: Type = Type::Object("time.Time");
+        match name {
+            "Format" => &[Type::String],
+            "AddDate" => &[Type::Int, Type::Int, Type::Int],
+            "Before" | "After" | "Equal" => &[TIME],
+            _ => &[],
+        }
     }
 
     fn has_method(&self, name: &str) -> bool {
@@ -492,6 +531,12 @@ impl Object for Time {
                 | "YearDay"
                 | "UTC"
                 | "IsZero"
+                | "UnixMilli"
+                | "Nanosecond"
+                | "AddDate"
+                | "Before"
+                | "After"
+                | "Equal"
         )
     }
 

@@ -84,6 +84,15 @@ impl Object for Version {
         }))
     }
 
+    fn parameters(&self, name: &str) -> &'static [Type] {
+        match name {
+            "Compare" | "Equal" | "GreaterThan" | "LessThan" | "GreaterThanEqual" | "LessThanEqual" => {
+                &[Type::Object("*semver.Version")]
+            }
+            _ => &[],
+        }
+    }
+
     fn has_method(&self, name: &str) -> bool {
         matches!(
             name,

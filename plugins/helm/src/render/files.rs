@@ -22,8 +22,9 @@ impl Files {
     }
 
     fn yaml(value: &Value) -> Value {
-        // As Helm does, an error gives nothing.
-        Value::from(crate::yaml::write(value).unwrap_or_default().trim_end_matches('\n'))
+        // As Helm does, an error gives nothing. Only one line feed goes: others belong to a last file that ends in empty lines.
+        let text = crate::yaml::write(value).unwrap_or_default();
+        Value::from(text.strip_suffix('\n').unwrap_or(&text))
     }
 }
 

@@ -27,6 +27,10 @@ impl Functions for All {
         })
     }
 
+    fn method(&self, type_name: &str, name: &str) -> Option<Function> {
+        if type_name == super::VALUES { super::values::method(name) } else { None }
+    }
+
     fn is_watching(&self, call: &Call<'_>) -> bool {
         let entropy = call.extension::<Environment>().and_then(|environment| environment.entropy.as_ref());
         entropy.is_some_and(|entropy| entropy.is_watching())

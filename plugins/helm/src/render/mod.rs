@@ -4,6 +4,7 @@ mod files;
 mod functions;
 mod glob;
 mod objects;
+mod values;
 
 use std::rc::Rc;
 
@@ -99,7 +100,8 @@ pub fn render(input: Input<'_>) -> Result<Vec<(String, Str)>, RenderError> {
         }
         let template: Map = [("Name", path.as_str()), ("BasePath", base.as_str())].into_iter().collect();
         dot.insert("Template", Value::Map(template.named(VALUES)));
-        let text = machine.execute(path, &Value::Map(dot.clone())).map_err(|error| execution_error(path, *error))?;
+        let text =
+            machine.execute(path, &Value::Map(dot.named(VALUES))).map_err(|error| execution_error(path, *error))?;
         rendered.push((path.clone(), without_no_value(&text)));
     }
     Ok(rendered)

@@ -30,6 +30,47 @@ fn error(template: &str) -> String {
     render(&[("templates/x.yaml", template)], Limits::default()).unwrap_err().message
 }
 
+#[test]
+fn values_have_the_methods_of_helm() {
+    for (expression, expected) in [
+        ("dig \"a\" \"-\" (.Values.Table \"labels\").AsMap", "x"),
+        ("typeOf .Values.AsMap", "map[string]interface {}"),
+        ("typeOf (.Values.Table \"labels\")", "chartutil.Values"),
+        ("typeOf .", "chartutil.Values"),
+        ("typeOf .Values.labels", "map[string]interface {}"),
+        (".Values.PathValue \"labels.a\"", "x"),
+        ("(.Values.Table \"labels\").YAML", "a: x\nb: 2\n"),
+        ("\"labels\" | .Values.Table | len", "2"),
+        ("$.Template.AsMap.BasePath", "web/templates"),
+    ] {
+        let template = format!("a: {{{{ {expression} | toString | quote }}}}");
+        let expected = serde_json::json!({"a": expected});
+        let rendered = render(&[("templates/x.yaml", &template)], Limits::default());
+        assert_eq!(rendered.unwrap(), [expected.to_string()], "{expression}");
+    }
+    for (expression, text) in [
+        (".Values.Table \"name\"", "error calling Table: \"name\" is not a table"),
+        (".Values.PathValue \"labels\"", "error calling PathValue: \"labels\" is not a value"),
+        (".Values.PathValue \"\"", "error calling PathValue: YAML path cannot be empty"),
+        (".Values.AsMap 1", "wrong number of args for AsMap: want 0 got 1"),
+        (".Values.Encode", "wrong number of args for Encode: want 1 got 0"),
+        (".Values.labels.AsMap 1", "AsMap is not a method but has arguments"),
+    ] {
+        let message = error(&format!("a: {{{{ {expression} }}}}"));
+        assert!(message.contains(text), "{message}");
+    }
+}
+
+#[test]
+fn files_as_configuration_keep_empty_lines_at_the_end() {
+    // What follows keeps Helm from trimming the document there.
+    let template = "data:\n{{ (.Files.Glob \"conf/*\").AsConfig | indent 2 }}\nkind: X\n";
+    for (file, expected) in [("a\n\n", "a\n\n"), ("a\n", "a\n"), ("a", "a")] {
+        let rendered = render(&[("templates/x.yaml", template), ("conf/one", file)], Limits::default()).unwrap();
+        assert_eq!(rendered, [serde_json::json!({"data": {"one": expected}, "kind": "X"}).to_string()]);
+    }
+}
+
 /// Each at `web/templates/x.yaml:2:`, the column and the text.
 #[test]
 fn failing_templates_have_the_texts_of_helm() {

@@ -36,7 +36,7 @@ pub(super) fn check<'a>(
             many => format!("value must be one of {}", many.iter().map(shown).collect::<Vec<_>>().join(", ")),
         });
     }
-    if let Some(constant) = keywords.get("const")
+    if let Some(constant) = keywords.get("const").filter(|_| checker.draft > Draft::Four)
         && !equal(constant, value)
     {
         at(format!("value must be {}", shown(constant)));
@@ -81,6 +81,20 @@ fn equal(one: &Json, other: &Json) -> bool {
                 && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| equal(one, other)))
         }
         (one, other) => one == other,
+    }
+}
+
+/// A text that equal values share.
+pub(super) fn canonical(value: &Json) -> String {
+    match value {
+        Json::Number(number) => number.as_f64().unwrap_or_default().to_string(),
+        Json::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Json::Object(map) => {
+            let mut entries: Vec<_> = map.iter().map(|(key, value)| format!("{key:?}:{}", canonical(value))).collect();
+            entries.sort();
+            format!("{{{}}}", entries.join(","))
+        }
+        other => other.to_string(),
     }
 }
 
@@ -180,7 +194,8 @@ fn lists<'a>(
             at(format!("items at {first} and {second} are equal"));
         }
     }
-    let (first, others) = match (keywords.get("prefixItems"), keywords.get("items")) {
+    let prefix = keywords.get("prefixItems").filter(|_| checker.draft == Draft::Twenty);
+    let (first, others) = match (prefix, keywords.get("items")) {
         (Some(Json::Array(first)), others) => (first.as_slice(), others),
         (_, Some(Json::Array(first))) => (first.as_slice(), keywords.get("additionalItems")),
         (_, others) => ([].as_slice(), others),
@@ -191,8 +206,10 @@ fn lists<'a>(
         }
     }
     if let Some(schema) = keywords.get("contains").filter(|_| checker.draft > Draft::Four) {
+        let is_bound = checker.draft >= Draft::Nineteen;
+        let bound = |name: &str| count(keywords, name).filter(|_| is_bound);
         let found = items.iter().filter(|item| checker.is_valid(schema, item, place, depth + 1)).count();
-        let (least, most) = (count(keywords, "minContains").unwrap_or(1), count(keywords, "maxContains"));
+        let (least, most) = (bound("minContains").unwrap_or(1), bound("maxContains"));
         if found < least || most.is_some_and(|most| found > most) {
             problems.push(format!("at '{place}': {found} items match the contains schema, want {least} or more"));
         }
@@ -266,8 +283,12 @@ fn maps<'a>(
     if !additional.is_empty() {
         problems.push(format!("at '{place}': additional properties {} not allowed", additional.join(", ")));
     }
-    for name in ["dependencies", "dependentRequired", "dependentSchemas"] {
-        let Some(Json::Object(demands)) = keywords.get(name) else { continue };
+    let names: &[&str] = match checker.draft {
+        Draft::Four | Draft::Six | Draft::Seven => &["dependencies"],
+        Draft::Nineteen | Draft::Twenty => &["dependencies", "dependentRequired", "dependentSchemas"],
+    };
+    for name in names {
+        let Some(Json::Object(demands)) = keywords.get(*name) else { continue };
         for (key, demand) in demands.iter().filter(|(key, _)| map.contains_key(*key)) {
             if let Json::Array(_) = demand {
                 let names = missing(demand);
@@ -322,7 +343,7 @@ fn combined<'a>(
     {
         problems.push(format!("at '{place}': not failed"));
     }
-    if let Some(schema) = keywords.get("if").filter(|_| checker.draft > Draft::Four) {
+    if let Some(schema) = keywords.get("if").filter(|_| checker.draft > Draft::Six) {
         let branch = if checker.is_valid(schema, value, place, depth + 1) { "then" } else { "else" };
         if let Some(schema) = keywords.get(branch) {
             checker.check(schema, value, place, depth + 1, problems);
