@@ -8,7 +8,7 @@ use crate::{
     Document, Kind, Limits, Node, ParseError, Warning, block,
     mapping::{Building, Key},
     number,
-    repair::{Added, lines, repair},
+    repair::{self, Added, Scalar as Quoted, lines, repair},
     scalar::{self, Scalar},
     text::count,
 };
@@ -46,7 +46,18 @@ fn read(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseError> {
     let end = end(&text);
     let mut budget = limits.bytes.saturating_mul(READINGS);
     loop {
-        let error = match attempt(&text, limits, &added, end)? {
+        let mut cut = Vec::new();
+        let attempted = attempt(&text, limits, &added, end, &mut cut)?;
+        if let Some(first) = cut.first() {
+            let (line, column) = position(&first.start, &added, end);
+            let message = "put the text that ends in a colon into quotes".to_owned();
+            let refusal = ParseError { line, column, message };
+            let read = attempted.as_ref().map_or_else(|error| error.marker().index(), |_| text.len());
+            budget = budget.checked_sub(read).ok_or(refusal)?;
+            text = Cow::Owned(repair::quote(&text, &cut, &mut added));
+            continue;
+        }
+        let error = match attempted {
             Ok(documents) => return Ok(documents),
             Err(error) => error,
         };
@@ -70,20 +81,30 @@ fn end(text: &str) -> (u32, u32) {
     last.map_or((1, 1), |(number, (_, line))| (count(number + 1), count(line.chars().count() + 1)))
 }
 
-/// Parses a stream without repairs; the inner error comes from the scanner.
+/// Parses a stream without repairs; the inner error comes from the scanner. `cut` gets the scalars that the scanner ends before a
+/// colon that belongs to them.
 fn attempt(
     text: &str,
     limits: &Limits,
     added: &Added,
     end: (u32, u32),
+    cut: &mut Vec<Quoted>,
 ) -> Result<Result<Vec<Document>, ScanError>, ParseError> {
     let mut loader = Loader::new(limits);
     let mut parser = Parser::new_from_str(text);
+    let mut colons = repair::Colons::of(text);
     while let Some(event) = parser.next_event() {
         let (event, span) = match event {
             Ok(event) => event,
             Err(error) => return Ok(Err(error)),
         };
+        // With an anchor or a tag, the span begins there: such scalars are left to the scanner.
+        if let (Some(colons), Event::Scalar(_, ScalarStyle::Plain, 0, None)) = (&mut colons, &event)
+            && span.start.index() < span.end.index()
+            && colons.contain(span.end.index())
+        {
+            cut.push(Quoted { start: span.start, end: span.end });
+        }
         loader.take(event, position(&span.start, added, end))?;
     }
     Ok(Ok(loader.documents))

@@ -4,27 +4,49 @@
 //! inside quotes and brackets it ignores indentation, a tab may follow a colon, and a comment may directly follow a
 //! bracket or a quote. In all these places white space has no meaning, so adding some changes no value. A text is
 //! repaired where the scanner stopped, one place at a time; other texts cost nothing.
+//!
+//! Between brackets, go-yaml also reads `fd00::` and `-` as text where a bracket or a comma follows. For YAML 1.2, a colon there ends
+//! a key, without any error. These scalars get quotes.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, str::Chars};
 
 use saphyr_parser::{Marker, ScanError};
 
-/// The spaces added to a text, to map positions back to the original text.
+/// The spaces and quotes added to a text, to map positions back to the original text.
 #[derive(Default)]
 pub(crate) struct Added(BTreeMap<usize, Vec<Addition>>);
 
-/// Spaces in a line, from a column that is counted from 0.
+/// An addition to a line, at a column of the repaired text that is counted from 0.
 struct Addition {
     column: usize,
-    width: usize,
+    /// The characters that were added to the line up to and including this addition.
+    total: usize,
 }
 
 impl Added {
     /// The column, counted from 0, in the original text.
     pub(crate) fn original_column(&self, line: usize, column: usize) -> usize {
-        let before = self.0.get(&line).into_iter().flatten().filter(|addition| addition.column < column);
-        before.fold(column, |column, addition| column.saturating_sub(addition.width))
+        let Some(additions) = self.0.get(&line) else { return column };
+        let before = additions.partition_point(|addition| addition.column < column);
+        column.saturating_sub(total(additions, before))
     }
+
+    /// Adds characters at a column of the text that has all earlier additions.
+    fn add(&mut self, line: usize, column: usize, width: usize) {
+        let additions = self.0.entry(line).or_default();
+        let at = additions.partition_point(|addition| addition.column <= column);
+        let total = total(additions, at) + width;
+        additions.insert(at, Addition { column, total });
+        for later in additions.iter_mut().skip(at + 1) {
+            later.column += width;
+            later.total += width;
+        }
+    }
+}
+
+/// The characters of the first additions to a line.
+fn total(additions: &[Addition], count: usize) -> usize {
+    count.checked_sub(1).and_then(|last| additions.get(last)).map_or(0, |addition| addition.total)
 }
 
 /// The text with one more repair, or `None` if go-yaml refuses it as well, or if the text would grow by more than `room`
@@ -41,8 +63,94 @@ pub(crate) fn repair(text: &str, error: &ScanError, added: &mut Added, room: usi
         "comments must be separated from other tokens by whitespace" => {
             Some(insert(text, &[(place.byte, place.line, place.column)], 1, added))
         }
+        "plain scalar cannot start with '-' followed by ,[]{}" => quote_dash(text, &place, added),
         _ => None,
     }
+}
+
+/// A plain scalar between brackets that ends in a colon.
+pub(crate) struct Scalar {
+    /// Its first character.
+    pub(crate) start: Marker,
+    /// The colon.
+    pub(crate) end: Marker,
+}
+
+/// Finds the colons before a comma or a closing bracket, in the order of the text.
+pub(crate) struct Colons<'a> {
+    rest: Chars<'a>,
+    index: usize,
+}
+
+impl<'a> Colons<'a> {
+    /// Nothing if the text has no such colon.
+    pub(crate) fn of(text: &'a str) -> Option<Self> {
+        memchr::memchr_iter(b':', text.as_bytes())
+            .any(|at| is_colon(text.as_bytes().get(at..).unwrap_or_default()))
+            .then(|| Self { rest: text.chars(), index: 0 })
+    }
+
+    /// Whether such a colon is at this character, counted from 0. Characters before the last one in question are not found.
+    pub(crate) fn contain(&mut self, index: usize) -> bool {
+        let Some(ahead) = index.checked_sub(self.index) else { return false };
+        if let Some(last) = ahead.checked_sub(1) {
+            self.rest.nth(last);
+            self.index = index;
+        }
+        is_colon(self.rest.as_str().as_bytes())
+    }
+}
+
+fn is_colon(text: &[u8]) -> bool {
+    matches!(text, [b':', b',' | b']' | b'}', ..])
+}
+
+/// The text with quotes around these scalars, which are in ascending order, and their colons.
+pub(crate) fn quote(text: &str, scalars: &[Scalar], added: &mut Added) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2 * scalars.len());
+    let mut rest = text.chars();
+    let mut index = 0;
+    // The line of the last quote, and the number of quotes that were added to it.
+    let mut current = (0, 0);
+    let mut note = |line: usize, column: usize| {
+        if current.0 != line {
+            current = (line, 0);
+        }
+        added.add(line, column + current.1, 1);
+        current.1 += 1;
+    };
+    for Scalar { start, end } in scalars {
+        let before = start.index().saturating_sub(index);
+        quoted.extend(rest.by_ref().take(before));
+        quoted.push('\'');
+        note(start.line(), start.col());
+        let (mut line, mut column) = (start.line(), start.col());
+        for character in rest.by_ref().take((end.index() + 1).saturating_sub(start.index())) {
+            quoted.push(character);
+            if character == '\'' {
+                quoted.push(character);
+                note(line, column);
+            }
+            (line, column) = if character == '\n' { (line + 1, 0) } else { (line, column + 1) };
+        }
+        quoted.push('\'');
+        note(end.line(), end.col() + 1);
+        index = end.index() + 1;
+    }
+    quoted.push_str(rest.as_str());
+    quoted
+}
+
+/// A dash between brackets that is the whole scalar.
+fn quote_dash(text: &str, dash: &Place, added: &mut Added) -> Option<String> {
+    let (before, rest) = text.split_at_checked(dash.byte)?;
+    let after = rest.strip_prefix('-').filter(|after| after.starts_with([',', ']', '}']))?;
+    let is_whole = before.trim_end().ends_with(['[', '{', ',', ':', '?']);
+    let text = is_whole.then(|| [before, "'-'", after].concat())?;
+    for column in [dash.column, dash.column + 2] {
+        added.add(dash.line, column, 1);
+    }
+    Some(text)
 }
 
 /// The position of a marker.
@@ -69,7 +177,7 @@ fn insert(text: &str, places: &[(usize, usize, usize)], width: usize, added: &mu
     for (byte, line, column) in places {
         repaired.push_str(text.get(from..*byte).unwrap_or_default());
         repaired.extend(std::iter::repeat_n(' ', width));
-        added.0.entry(*line).or_default().push(Addition { column: *column, width });
+        added.add(*line, *column, width);
         from = *byte;
     }
     repaired.push_str(text.get(from..).unwrap_or_default());

@@ -307,6 +307,63 @@ fn white_space_that_only_go_accepts() {
     assert!(refusal.line > 20, "{refusal}");
 }
 
+/// Each with the value that `sigs.k8s.io/yaml` gives.
+#[test]
+fn colons_and_dashes_before_brackets_and_commas_belong_to_the_text() {
+    let cases = [
+        ("[fd00::, b]", json!(["fd00::", "b"])),
+        ("[1.2.3.4, 2001:db8::]", json!(["1.2.3.4", "2001:db8::"])),
+        ("{a: fd00::}", json!({"a": "fd00::"})),
+        ("{a: b:, c: d:}", json!({"a": "b:", "c": "d:"})),
+        ("{a:}", json!({"a:": null})),
+        ("{a:,b: 1}", json!({"a:": null, "b": 1})),
+        ("[a:,b]", json!(["a:", "b"])),
+        ("[[a::], {b: [c:]}]", json!([["a::"], {"b": ["c:"]}])),
+        ("[x's':]", json!(["x's':"])),
+        ("[é:, ü::]", json!(["é:", "ü::"])),
+        ("[-]", json!(["-"])),
+        ("[cat, -]", json!(["cat", "-"])),
+        ("[--, -, a]", json!(["--", "-", "a"])),
+        ("{a: -}", json!({"a": "-"})),
+        ("{-: 1}", json!({"-": 1})),
+        // Here the colon ends a key.
+        ("[a: ]", json!([{"a": null}])),
+        ("{a: }", json!({"a": null})),
+        (r#"{"a":}"#, json!({"a": null})),
+        ("{fd00::1: 2}", json!({"fd00::1": 2})),
+        ("'[a:]'", json!("[a:]")),
+        ("a:]", json!("a:]")),
+    ];
+    for (text, value) in cases {
+        assert_eq!(one(&format!("z: &b 1\nv: {text}\n"))["v"], value, "{text}");
+    }
+    // go-yaml refuses these.
+    for text in ["[-[a]]", "[- ]", "[a b: -, c"] {
+        refusal(&format!("v: {text}\n"));
+    }
+}
+
+#[test]
+fn quotes_that_are_added_move_no_position() {
+    let documents = parse("v: [a:, x'y:, -, {b: c:}, d]\nw: e\n".as_bytes(), &Limits::default()).unwrap();
+    let root = &documents[0].root;
+    let columns: Vec<u32> = root.get("v").and_then(Node::as_sequence).unwrap().iter().map(|item| item.column).collect();
+    assert_eq!(columns, [5, 9, 15, 18, 27]);
+    assert_eq!(root.at("/v/3/b").unwrap().column, 22);
+    assert_eq!((root.get("w").unwrap().line, root.get("w").unwrap().column), (2, 4));
+}
+
+/// Adding the quotes is another reading of the text, and readings are limited.
+#[test]
+fn many_colons_before_brackets_are_cheap_or_refused() {
+    let many = format!("v: [{}]\n", "a:, ".repeat(50_000));
+    assert_eq!(one(&many)["v"].as_array().unwrap().len(), 50_000);
+    let lines = "- {a: b:}\n".repeat(2_000);
+    let limits = Limits { bytes: lines.len(), ..Limits::default() };
+    let error = parse(lines.as_bytes(), &limits).unwrap_err();
+    assert!(error.message.contains("into quotes"), "{error}");
+}
+
 #[test]
 fn errors_at_the_end_have_positions_inside_the_text() {
     for (text, at) in [("[", (1, 2)), ("a: 1\nb: [\n", (3, 1)), ("a: {b", (1, 6)), ("p:\ns", (2, 2)), ("{#", (1, 3))] {
