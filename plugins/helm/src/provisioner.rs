@@ -137,12 +137,9 @@ fn failed(failure: pipeline::Failure) -> Failure {
         Stage::Manifests => "InvalidManifest",
     };
     let mut finding = Diagnostic::error(code, failure.message.trim_end());
-    let (path, line, column) = place(&failure.message).unwrap_or_else(|| beginning(&failure.message));
-    finding = match failure.stage {
-        // It is about the configuration.
-        Stage::Values if column == 0 => finding,
-        _ => finding.at(path).position(line, column.max(1)),
-    };
+    if let Some((path, line, column)) = place(&failure.message) {
+        finding = finding.at(path).position(line, column);
+    }
     match failure.stage {
         _ if failure.refused => Failure::Unsupported(vec![finding]),
         Stage::Values => Failure::InvalidConfig(vec![finding]),
@@ -159,16 +156,6 @@ fn place(message: &str) -> Option<(String, u32, u32)> {
             parts.next().and_then(|column| column.parse::<u32>().ok()).map_or(0, |column| column.saturating_add(1));
         Some((inside(path)?, line, column))
     })
-}
-
-/// The beginning of the file that a text is about, which is Chart.yaml if it names none. A file of the chart that is not YAML has the line that
-/// its reader reports; the line of what a template printed is not one of the template. The column is 0.
-fn beginning(message: &str) -> (String, u32, u32) {
-    let between = |start: &str| Some(message.split_once(start)?.1.split_once(':')?.0.to_owned());
-    let loaded = between("cannot load ");
-    let line = loaded.as_ref().and_then(|_| between("yaml: line ")?.parse().ok());
-    let path = loaded.or_else(|| inside(&between("parse error on ")?)).unwrap_or_else(|| "Chart.yaml".to_owned());
-    (path, line.unwrap_or(1), 0)
 }
 
 /// The path in the bundle: a template's name begins with the chart's.
@@ -366,22 +353,6 @@ mod tests {
         format!(
             "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {name}\n  annotations:\n    helm.sh/hook: {hook}\n    helm.sh/hook-weight: \"{weight}\"\n"
         )
-    }
-
-    #[test]
-    fn a_finding_has_the_place_that_the_text_names_or_the_file_that_it_is_about() {
-        for (files, expected) in [
-            (&[("values.yaml", "a: 1\nb: [\n")][..], ("values.yaml", Some(3))),
-            (&[("values.yaml", "- a\n")], ("values.yaml", Some(1))),
-            (&[("Chart.yaml", "apiVersion: v2\n")], ("Chart.yaml", Some(1))),
-            (&[("templates/a.yaml", "a: {{ nothing }}\n")], ("templates/a.yaml", Some(1))),
-            (&[("templates/a.yaml", "a: [\n")], ("templates/a.yaml", Some(1))),
-        ] {
-            let failure = run::<Helm>(&chart(files), &Request::new()).unwrap_err();
-            let Failure::InvalidContent(findings) = &failure else { panic!("{files:?}: {failure}") };
-            let at = findings[0].location.as_ref().map(|at| (at.path.as_str(), at.start.map(|start| start.line)));
-            assert_eq!(at, Some(expected), "{files:?}: {failure}");
-        }
     }
 
     #[test]

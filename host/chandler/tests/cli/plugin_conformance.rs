@@ -55,19 +55,6 @@ fn the_provisioner_of_sets_conforms() {
 }
 
 #[test]
-fn the_provisioner_of_charts_conforms() {
-    let home = tempfile::tempdir().unwrap();
-    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  n: {{ .Values.replicas | quote }}\n";
-    let files = [
-        ("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
-        ("values.yaml", "replicas: 1\n"),
-        ("templates/map.yaml", map),
-    ];
-    case(&home.path().join("bundle"), &files);
-    assert_conforms("target/plugins/helm.wasm", home.path().join("bundle").to_str().unwrap());
-}
-
-#[test]
 fn the_provisioner_of_the_tutorial_conforms() {
     assert_conforms(LAMPS, NORTH_HEAD);
 }
