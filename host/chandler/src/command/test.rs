@@ -93,7 +93,7 @@ pub struct Test {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
     pub output: DataFormat,
 
-    /// The bundle's files [default: those of the installed revision]
+    /// The bundle's files [default: the files of the installed revision]
     #[arg(long, value_name = "BUNDLE")]
     pub bundle: Option<String>,
 

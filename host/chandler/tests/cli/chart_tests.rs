@@ -171,7 +171,7 @@ async fn a_test_changes_nothing_else_and_grants_nothing() {
     assert_eq!((kept.uid(), &kept.data), (script.uid(), &script.data));
     assert_eq!(left(&session, &name).await, [""; 0]);
 
-    // A binding to cluster-admin is no test, with whatever permissions.
+    // A binding to cluster-admin is not a test, with whatever permissions.
     set(&session, &name, "values.binding=true").await;
     let refused = session.run(&["test", &name, "--own-permissions"]).await;
     assert_eq!(refused.code, Some(8), "{}", refused.stderr);
