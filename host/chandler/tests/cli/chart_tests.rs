@@ -99,7 +99,9 @@ async fn left(session: &Session, name: &str) -> Vec<String> {
 }
 
 fn outcomes(run: &Outcome) -> Value {
-    let report: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"));
+    let report = serde_json::from_str::<Value>(&run.stdout);
+    assert!(report.is_ok(), "{run:?}");
+    let report = report.unwrap();
     let tests = report["tests"].as_array().unwrap();
     tests.iter().map(|test| json!([test["object"], test["outcome"]])).collect()
 }
