@@ -449,11 +449,7 @@ async fn privileges_that_changed_values_add_wait_whatever_the_mode() {
         .with("templates/map.yaml", map);
     let configure = async |values: Value| {
         let text = json!({"values": values}).to_string();
-        let object = json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "values", "namespace": world.namespace},
-            "stringData": {"values.yaml": text},
-        });
-        crate::permissions::apply(&world, &[object]).await;
+        crate::values::object(&world, "Secret", &world.namespace, "values", &[("values.yaml", &text)]).await;
     };
     configure(json!({"depth": "low"})).await;
     let mut spec = world.spec(&class, &world.push(&chart).await);

@@ -36,7 +36,7 @@ fn variable(value: &str) -> String {
     format!("deploymentConfig:\n  env:\n  - {{name: HARBOUR_TOKEN, value: {value}}}\n")
 }
 
-async fn object(world: &World, kind: &str, namespace: &str, name: &str, keys: &[(&str, &str)]) {
+pub(crate) async fn object(world: &World, kind: &str, namespace: &str, name: &str, keys: &[(&str, &str)]) {
     let text: BTreeMap<&str, String> = keys
         .iter()
         .map(|(key, text)| (*key, if kind == "Secret" { STANDARD.encode(text) } else { (*text).to_owned() }))
