@@ -46,19 +46,19 @@ pub(crate) async fn run(installer: &Arc<Installer>, catalogs: &Arc<CatalogStates
     }
 }
 
-/// Lets the cache of content find out what is in use, once the BundleDeployments are known: until then, nothing is removed to make room.
+/// Lets the cache of content find out what is in use, once the BundleDeployments and Catalogs are known, and each Catalog was tried: until then,
+/// nothing is removed to make room.
 async fn connect_users(installer: &Arc<Installer>, catalogs: &Arc<CatalogStates>) {
     // An error means that the controller is stopping.
-    if !installer.deployments.ready().await {
+    if !installer.deployments.ready().await || !catalogs.ready().await {
         return;
     }
     let (weak, catalogs): (Weak<Installer>, _) = (Arc::downgrade(installer), Arc::downgrade(catalogs));
-    installer
-        .preparer
-        .components
-        .images
-        .store()
-        .users_from(move || Some(users(weak.upgrade()?.as_ref(), catalogs.upgrade()?.as_ref())));
+    installer.preparer.components.images.store().users_from(move || {
+        let (installer, catalogs) = (weak.upgrade()?, catalogs.upgrade()?);
+        let is_known = catalogs.known().iter().all(|catalog| catalog.is_tried);
+        is_known.then(|| users(&installer, &catalogs))
+    });
 }
 
 /// Forgets content that was uploaded for BundleDeployments that are gone. It is then removed like other unused content.
@@ -158,7 +158,11 @@ fn users(installer: &Installer, catalogs: &CatalogStates) -> Users {
         let state = installer.records.known(&deployment.name_any()).map(|record| record.state());
         let history = state.iter().flat_map(|state| &state.history).map(|revision| &revision.content_digest);
         let described = deployment.status.as_ref().and_then(|status| status.content_digest.as_ref());
-        for digest in described.into_iter().chain(history).filter_map(|digest| digest.parse::<Digest>().ok()) {
+        // Until its record is read, the status says which revisions it has.
+        let copied = deployment.status.iter().filter(|_| state.is_none()).flat_map(|status| &status.history);
+        let copied = copied.map(|revision| &revision.content_digest);
+        let digests = described.into_iter().chain(history).chain(copied);
+        for digest in digests.filter_map(|digest| digest.parse::<Digest>().ok()) {
             let known = users.entry(digest).or_default();
             if !known.contains(&requester) {
                 known.push(requester.clone());

@@ -6,7 +6,7 @@ use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
-use chandler_content::{ArchivedContent, Store};
+use chandler_content::{ArchivedContent, ContentError, Store};
 use chandler_core::Digest;
 use headers::{AcceptRanges, ContentLength, ContentRange, ETag, HeaderMapExt as _};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
@@ -69,16 +69,24 @@ impl Bundles {
         let store = self.store.clone();
         let written = tokio::task::spawn_blocking(move || {
             let Some(tree) = store.tree(&digest) else { return Ok(None) };
-            let file = store.archived(&tree, "").map_err(io::Error::other)?;
-            let bytes = ArchivedContent::bytes(&file)?;
-            Ok::<_, io::Error>(Some((file, bytes)))
+            let file = store.archived(&tree, "").map_err(|error| unwritten(error.into()))?;
+            let bytes = ArchivedContent::bytes(&file).map_err(|error| failed(&error))?;
+            Ok(Some((file, bytes)))
         });
         match written.await {
             Ok(Ok(Some(archive))) => Ok(archive),
             Ok(Ok(None)) => Err(Refusal::Absent("its content is no longer in the cache of the controller".to_owned())),
-            Ok(Err(error)) => Err(failed(&error)),
+            Ok(Err(refused)) => Err(refused),
             Err(error) => Err(failed(&error)),
         }
+    }
+}
+
+/// An archive that cannot be written.
+fn unwritten(error: ContentError) -> Refusal {
+    match error {
+        ContentError::CacheFull(full) => Refusal::Full(full.to_string()),
+        error => failed(&error),
     }
 }
 

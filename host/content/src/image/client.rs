@@ -215,6 +215,12 @@ impl Client {
         self.send(method, &self.url(what)?, headers, authorization).await
     }
 
+    /// Whether a request may have the header that answered a challenge: what was earned with credentials, maybe over TLS, is not sent to a
+    /// server that turned out to lack TLS.
+    fn may_carry(&self) -> bool {
+        self.credentials.is_none() || self.fallback.get().is_none()
+    }
+
     async fn send(
         &self,
         method: &Method,
@@ -222,6 +228,7 @@ impl Client {
         headers: &HeaderMap,
         authorization: Option<&HeaderValue>,
     ) -> Result<Response, RegistryError> {
+        let authorization = authorization.filter(|_| self.may_carry());
         self.connection().send(method, url, headers, authorization).await.map_err(|error| self.failed(error))
     }
 
@@ -244,7 +251,7 @@ impl Client {
         let is_home = connection.is_home(url);
         let one = async |authorization: Option<&HeaderValue>| {
             let mut request = connection.request(method.clone(), url).headers(headers.clone()).body(body.clone());
-            if let Some(authorization) = authorization.filter(|_| is_home) {
+            if let Some(authorization) = authorization.filter(|_| is_home && self.may_carry()) {
                 request = request.header(AUTHORIZATION, authorization);
             }
             connection.one(url, request).await.map_err(|error| self.failed(error))

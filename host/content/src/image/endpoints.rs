@@ -203,7 +203,9 @@ impl Images {
                     return Ok(answer);
                 }
                 // The bytes are those that the digest names, wherever they come from; or it is the disk of this machine.
-                Err(error @ (ContentError::Layer { .. } | ContentError::Store(_))) => return Err(error),
+                Err(error @ (ContentError::Layer { .. } | ContentError::Store(_) | ContentError::CacheFull(_))) => {
+                    return Err(error);
+                }
                 Err(error) => failures.push(error),
             }
         }
