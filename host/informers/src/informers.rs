@@ -9,7 +9,7 @@ use std::{
 
 use chandler_client::Availability;
 use chandler_permissions::Account;
-use futures::future::{Either, join_all, ready};
+use futures::future::join_all;
 use kube::{Client, api::ApiResource};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
@@ -23,11 +23,6 @@ use crate::{
 
 /// After this time an informer that ended is tried again: a permission may have been granted. A write that succeeds makes it likely.
 const RETRY_AFTER: Duration = Duration::from_mins(10);
-
-/// The most watches with the rights of one ServiceAccount, and of all ServiceAccounts together: one bundle can have objects in any number of
-/// namespaces. Beyond that a kind counts as one that may not be watched.
-const MOST_OF_ACCOUNT: usize = 256;
-const MOST_OF_ACCOUNTS: usize = 4096;
 
 /// How [`Informers`] work.
 #[derive(Clone, Debug)]
@@ -131,15 +126,9 @@ impl Informers {
                 }
             };
             if !is_over {
-                return Either::Left(known.informer.synced());
+                return known.informer.synced();
             }
             users = std::mem::take(&mut known.users);
-        } else if let Some(account) = &scope.account {
-            let (all, own) = watches(&running, account);
-            if own >= MOST_OF_ACCOUNT || all >= MOST_OF_ACCOUNTS {
-                tracing::debug!(kind = %scope.kind.kind, namespace = ?scope.namespace, %account, "too many watches");
-                return Either::Right(ready(State::Forbidden));
-            }
         }
         tracing::debug!(kind = %scope.kind.kind, group = %scope.kind.group, namespace = ?scope.namespace, "watching");
         let target = Target {
@@ -152,7 +141,7 @@ impl Informers {
         let informer = Informer::start(target, self.memory.clone(), Arc::clone(&self.wake));
         let synced = informer.synced();
         running.insert(scope, Running { informer, users, has_written: false });
-        Either::Left(synced)
+        synced
     }
 
     /// Removes a user from the informers whose scope matches, and ends those that have no user left.
@@ -186,12 +175,6 @@ impl Informers {
             (self.wake)(owner);
         }
     }
-}
-
-/// How many watches run with the rights of ServiceAccounts, and with the rights of this one.
-fn watches(running: &HashMap<Scope, Running>, account: &Account) -> (usize, usize) {
-    let accounts = running.keys().filter_map(|scope| scope.account.as_ref());
-    accounts.fold((0, 0), |(all, own), other| (all + 1, own + usize::from(other == account)))
 }
 
 impl fmt::Debug for Informers {
@@ -360,7 +343,6 @@ mod tests {
         sync::atomic::{AtomicUsize, Ordering},
     };
 
-    use futures::FutureExt as _;
     use kube::client::Body;
     use serde_json::json;
 
@@ -416,34 +398,6 @@ mod tests {
         assert_eq!(running(&informers), ["ConfigMap b", "Secret a"]);
         reader.forget("x");
         assert_eq!(running(&informers), ["Secret a"]);
-    }
-
-    #[tokio::test]
-    async fn the_watches_of_an_account_and_of_all_accounts_are_limited() {
-        let labels = Labels { set: "set", owner: "owner" };
-        let informers = Arc::new(Informers::new(client(), labels, Options::default(), |_| {}));
-        let start = |account: &str, namespace: usize| {
-            let account = Account { namespace: "n".into(), name: account.into() };
-            let scope =
-                Scope { kind: kind("ConfigMap"), namespace: Some(namespace.to_string()), account: Some(account) };
-            let refused = informers.start(scope, &client(), Some("x")).now_or_never() == Some(State::Forbidden);
-            (refused, informers.running().len())
-        };
-        for namespace in 0..MOST_OF_ACCOUNT {
-            assert_eq!(start("a", namespace), (false, namespace + 1));
-        }
-        assert_eq!(start("a", MOST_OF_ACCOUNT), (true, MOST_OF_ACCOUNT));
-        assert_eq!(start("a", 0), (false, MOST_OF_ACCOUNT), "it runs already");
-        for account in 1..MOST_OF_ACCOUNTS / MOST_OF_ACCOUNT {
-            for namespace in 0..MOST_OF_ACCOUNT {
-                start(&account.to_string(), namespace);
-            }
-        }
-        assert_eq!(start("another", 0), (true, MOST_OF_ACCOUNTS));
-        // What administrators need is watched nevertheless.
-        let own = Scope { kind: kind("ConfigMap"), namespace: None, account: None };
-        assert_ne!(informers.start(own, &client(), None).now_or_never(), Some(State::Forbidden));
-        assert_eq!(informers.running().len(), MOST_OF_ACCOUNTS + 1);
     }
 
     #[tokio::test]
