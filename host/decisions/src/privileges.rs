@@ -44,17 +44,25 @@ pub fn is_update_of_provisioner(history: &[Revision], candidate: &Candidate) -> 
 }
 
 /// The revision that the author of the BundleDeployment decided about: the last one, or while that is a rollback the one that it rolled back, if
-/// the candidate has its class, content, namespace and spec's configuration and is another release. `None` if the author decides about the
-/// candidate, or nothing changes.
+/// the candidate has its class, content, namespace and spec's configuration and is another release. Other content counts only if no value that
+/// an object sets changed with it. `None` if the author decides about the candidate, or nothing changes.
 pub fn decided<'a>(history: &'a [Revision], candidate: &Candidate) -> Option<&'a Revision> {
     let same = |revision: &&Revision| {
         revision.provisioner.class == candidate.provisioner.class
-            && revision.content_digest == candidate.content_digest
             && revision.install_namespace == candidate.install_namespace
             && has_spec_config(revision, candidate)
+            && (revision.content_digest == candidate.content_digest || has_other_values(revision, candidate))
     };
     let decided = updates::recent(history).filter(|_| candidate.cause == Cause::Spec).find(same)?;
     (decided.release_digest != candidate.release.digest.as_str()).then_some(decided)
+}
+
+/// Whether objects of `spec.valuesFrom` changed under the same spec: other content, to which a tag may lead without the author, does not decide
+/// about them.
+fn has_other_values(revision: &Revision, candidate: &Candidate) -> bool {
+    candidate.spec_config.is_some()
+        && revision.spec_config_digest == candidate.spec_config
+        && revision.values_from != candidate.values
 }
 
 /// Whether the spec has the same configuration and the same references to values. Who may write the values is not its author.
@@ -100,7 +108,7 @@ fn privilege(key: &ObjectKey) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use chandler_api::ProvisionerInUse;
+    use chandler_api::{ProvisionerInUse, ValuesInUse};
     use chandler_core::Object;
     use serde_json::json;
 
@@ -214,6 +222,14 @@ mod tests {
         assert_eq!(number(&history, &changed(Some("references"))), Some(1), "a writer of the values");
         assert_eq!(number(&history, &changed(Some("other references"))), None);
         assert_eq!(number(&history, &changed(None)), None, "the author removed the references");
+        let moved = Candidate { content_digest: "y".into(), ..changed(Some("references")) };
+        assert_eq!(number(&history, &moved), None, "a tag moved, and no value changed");
+        let values = vec![ValuesInUse { resource_version: Some("2".into()), ..ValuesInUse::default() }];
+        assert_eq!(
+            number(&history, &Candidate { values, ..moved }),
+            Some(1),
+            "a tag moved after a writer of the values"
+        );
 
         // A rollback decides nothing.
         let earlier = Candidate { content_digest: "w".into(), ..installed.clone() };

@@ -22,9 +22,12 @@ use crate::{
     rule::PolicyRule,
 };
 
-/// The most permissions, each of one verb, one resource and at most one name, that are compared with what an account holds, for all roles and
-/// bindings of a release together. A role that the account holds as a whole takes few of them. The largest bundles known to us grant 3,200.
+/// The most permissions, each of one verb, one resource and at most one name, of one role in one scope that are compared with what an account
+/// holds, and the most that a release lacks and that are listed. A role that the account holds as a whole takes few of them. The largest bundles
+/// known to us grant 3,200.
 const PARTS: usize = 50_000;
+/// The most permissions that are compared for all roles and scopes of a release together: the same role may be bound in many namespaces.
+const ALL_PARTS: usize = 4 * PARTS;
 /// How many texts of a rule that is compared as a whole count as one permission.
 const WHOLE: usize = 64;
 /// The bytes of a permission that count as one.
@@ -127,7 +130,7 @@ impl Grants {
 
     /// What a writer with these rules lacks.
     pub(crate) fn missing(&self, held: &Held, escalation: Escalation) -> Vec<Need> {
-        let mut left = PARTS;
+        let mut left = ALL_PARTS;
         let mut rules_in: BTreeMap<&Scope, Vec<&PolicyRule>> = BTreeMap::new();
         let mut lacking: BTreeMap<(&Scope, usize), Lacking> = BTreeMap::new();
         let mut listed = BTreeSet::new();
@@ -156,7 +159,11 @@ impl Grants {
                 Some(parts) if parts.is_empty() => {}
                 Some(_) if escalation == Escalation::Allow => needs.push(grant.need(grant.waiver.clone(), Why::Grants)),
                 // The same permissions were listed for another binding.
-                Some(parts) if again && needs.len().saturating_add(parts.len()) > PARTS => {}
+                Some(parts) if needs.len().saturating_add(parts.len()) > PARTS => {
+                    if !again {
+                        needs.push(grant.need(grant.waiver.clone(), Why::GrantsTooMuch));
+                    }
+                }
                 Some(parts) => needs.extend(parts.iter().map(|part| grant.need(part.clone(), Why::Grants))),
             }
         }
@@ -174,7 +181,8 @@ impl Grants {
         }
         // Counted before the first rule is split: few texts make very many parts.
         let parts = |rule: &&PolicyRule| rule.parts().saturating_mul(1 + rule.longest_part() / LONG);
-        *left = left.checked_sub(open.iter().map(parts).fold(0, usize::saturating_add))?;
+        let parts = open.iter().map(parts).fold(0, usize::saturating_add);
+        *left = left.checked_sub(parts).filter(|_| parts <= PARTS)?;
         Some(uncovered(held, open))
     }
 }
@@ -292,6 +300,10 @@ fn rules_of(
             role => Ok(role.map(|role| Role::read(role).rules)),
         };
     };
+    // A role that was too large to keep has no labels here, so that no selector would take it.
+    if role.get("aggregationRule").is_some() && existing.cluster_roles().any(|(_, role)| role.is_null()) {
+        return Err(TooMuchToCollect);
+    }
     let others = existing.cluster_roles().filter(|(key, _)| !own.contains_key(*key));
     let own_others = own.iter().filter(|(key, _)| key.namespace.is_none());
     let all = others.chain(own_others).map(|(_, role)| role);

@@ -2,8 +2,8 @@
 //!
 //! A share is held for as long as the data that it counts is in memory. It has no time limit: reconciles take longer on a slow API server,
 //! and if shares ended before them, memory would grow exactly then. A reconcile that waits for an API server or a webhook that never answers
-//! does not block other namespaces, since one namespace gets half of the memory; nor other accounts of its namespace, since one account gets three
-//! quarters of that.
+//! does not block other namespaces, since one namespace gets half of the memory; nor does it block other accounts of its namespace that need at most
+//! a quarter of that, since one account gets three quarters.
 
 use std::{
     pin::pin,

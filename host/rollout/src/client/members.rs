@@ -86,7 +86,11 @@ impl Cluster {
         if let Some(objects) = self.list_within(resource, namespace, &selector, PAGE_BYTES, &keeps).await? {
             return Ok(objects);
         }
-        let listed = self.list_labelled_metadata(resource, namespace, &selector, &keeps).await?;
+        let listed = match self.list_labelled_metadata(resource, namespace, &selector, &keeps).await {
+            // The kind stopped being served meanwhile.
+            Err(ApiError::NotFound(_)) => Vec::new(),
+            listed => listed?,
+        };
         let reads = listed.into_iter().map(|listed| {
             async move {
                 let id = id_of(&listed);
