@@ -6,9 +6,11 @@
 
 use std::sync::Arc;
 
-use chandler_api::BundleDeployment;
+use chandler_api::{BundleDeployment, Revision};
 use chandler_core::{Object, ObjectKey};
+use chandler_decisions::config::Config;
 use chandler_engine::Limits;
+use chandler_values::Values;
 use kube::{
     Client,
     api::{ApiResource, GroupVersionKind},
@@ -18,6 +20,7 @@ use serde_json::{Map, Value};
 use super::{
     cache, classes, deployed, provisioner,
     rendering::{BundleOptions, OpenedBundle},
+    values,
 };
 use crate::{
     CommandError,
@@ -66,7 +69,8 @@ impl TestHook {
 /// The tests of the release that is installed, in the order in which they run. `files` is a bundle with the same content.
 ///
 /// # Errors
-/// No release is installed, its content or its component cannot be had any more, its provisioner has no tests, or an object is not a test.
+/// No release is installed, its content, its component or its configuration cannot be had any more, its provisioner has no tests, or an object is not
+/// a test.
 pub async fn of_installed(
     client: &Client,
     system_namespace: &str,
@@ -100,9 +104,8 @@ pub async fn of_installed(
         let earlier = classes::load_earlier(&revision.provisioner, &provisioners, &cache, &options.registry).await?;
         opened.chosen.provisioner = earlier;
     }
-    if let Some(config) = &revision.config {
-        opened.request.config.clone_from(config);
-    }
+    let config = configuration(client, deployment, revision, &opened.chosen.defaults).await?;
+    opened.request.config.clone_from(config.get());
     if !has_tests(&opened).await? {
         return Err(CommandError::failed(format!(
             "the provisioner of {name}, {}, has no tests",
@@ -116,6 +119,30 @@ pub async fn of_installed(
     let hooks: Result<Vec<TestHook>, String> = release.objects().iter().map(|object| hook(object, namespace)).collect();
     hooks.map_err(|why| {
         CommandError::refused(format!("the tests of {name} cannot run; nothing was changed")).cause(one_line(&why))
+    })
+}
+
+/// The configuration of the installed revision. The history keeps neither a long one nor values of Secrets: then it is the spec's, if that has the digest
+/// which the history has.
+async fn configuration(
+    client: &Client,
+    deployment: &BundleDeployment,
+    revision: &Revision,
+    defaults: &Map<String, Value>,
+) -> Result<Config, CommandError> {
+    let spec = &deployment.spec;
+    let values = if revision.config.is_some() {
+        Values::default()
+    } else {
+        values::values(client, &spec.install_namespace, &spec.values_from).await?
+    };
+    Config::of_revision(revision, defaults, &values, spec.config.as_ref()).ok_or_else(|| {
+        let name = deployment.metadata.name.as_deref().unwrap_or_default();
+        CommandError::refused(format!(
+            "the configuration of the installed revision {} of {name} is not known any more; nothing was changed",
+            revision.number
+        ))
+        .hint("wait until the pending change is installed, or undo it")
     })
 }
 
