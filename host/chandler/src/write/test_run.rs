@@ -258,9 +258,7 @@ fn failed(what: &str, key: &ObjectKey, error: &kube::Error) -> CommandError {
 /// Fails if a watch never begins, since the user may not watch. Other errors are passing ones: the watch begins again.
 fn interrupted(key: &ObjectKey, error: &watcher::Error) -> Result<(), CommandError> {
     match error {
-        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)
-            if matches!(error, kube::Error::Api(status) if status.code == 403) =>
-        {
+        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) if matches!(error, kube::Error::Api(status) if status.code == 403) => {
             Err(failed("watch", key, error))
         }
         error => {
