@@ -1,6 +1,7 @@
 //! The tests of an installed bundle, as its provisioner renders them.
 //!
-//! A provisioner that has tests declares the value `tests` of the configuration's member `render`, and renders them instead of the release then. Each
+//! A provisioner that has tests declares the value `tests` of the configuration's member `chandler.dev/render`, and renders them instead of the release
+//! then. The controller refuses this member: a release of the tests alone would delete everything else. Each
 //! object says with the annotations of Helm that it is a test, and when it is deleted. Other objects are refused: the command creates what it gets with
 //! permissions that the bundle may not have.
 
@@ -27,6 +28,8 @@ use crate::{
     view::{summary, text::one_line},
 };
 
+/// The member of the configuration that says what is rendered.
+const RENDER: &str = "chandler.dev/render";
 /// The annotation with the events of a hook.
 const HOOK: &str = "helm.sh/hook";
 /// The annotation with the deletion policies of a hook.
@@ -113,7 +116,7 @@ pub async fn of_installed(
         ))
         .hint("the provisioner `helm` has the tests of charts (docs/helm.md)"));
     }
-    opened.request.config.insert("render".to_owned(), Value::from("tests"));
+    opened.request.config.insert(RENDER.to_owned(), Value::from("tests"));
     let release = deployed::release(client, &mut opened).await?;
     let namespace = &deployment.spec.install_namespace;
     let hooks: Result<Vec<TestHook>, String> = release.objects().iter().map(|object| hook(object, namespace)).collect();
@@ -152,7 +155,7 @@ async fn has_tests(opened: &OpenedBundle) -> Result<bool, CommandError> {
     let schema = opened.chosen.provisioner.config_schema(content, &Limits::default()).await;
     let schema = schema.map_err(|error| provisioner::call_failed(&opened.chosen.name, &error, &opened.sources()))?;
     let schema: Value = schema.and_then(|schema| serde_json::from_str(&schema).ok()).unwrap_or_default();
-    let values = schema.pointer("/properties/render/enum").and_then(Value::as_array);
+    let values = schema.get("properties").and_then(|members| members.get(RENDER)?.get("enum")?.as_array());
     Ok(values.is_some_and(|values| values.iter().any(|value| value == "tests")))
 }
 
