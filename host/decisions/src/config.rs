@@ -144,7 +144,7 @@ mod tests {
         let reserved = map(json!({"chandler.dev/render": "tests"}));
         let (empty, none) = (Map::new(), Values::default());
         for (defaults, config) in [(&empty, Some(&reserved)), (&reserved, None)] {
-            let refused = Config::layered("c", defaults, &none, config).err().unwrap();
+            let Err(refused) = Config::layered("c", defaults, &none, config) else { panic!("it is taken") };
             assert!(matches!(&refused, SpecError::ReservedConfig { member, .. } if member == "chandler.dev/render"));
         }
     }
