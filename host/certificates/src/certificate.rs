@@ -21,6 +21,8 @@ pub(crate) struct Certificate {
     pub(crate) public_key: Vec<u8>,
     /// Whether it may sign other certificates.
     pub(crate) is_authority: bool,
+    /// Whether its extended key usage has client authentication.
+    pub(crate) is_for_clients: bool,
 }
 
 impl fmt::Debug for Certificate {
@@ -44,12 +46,14 @@ impl Certificate {
         };
         let time = |time: i64| OffsetDateTime::from_unix_timestamp(time).ok();
         let validity = parsed.validity();
+        let usage = parsed.extended_key_usage().ok().flatten();
         Some(Self {
             not_before: time(validity.not_before.timestamp())?,
             not_after: time(validity.not_after.timestamp())?,
             names,
             public_key: parsed.public_key().subject_public_key.data.to_vec(),
             is_authority: parsed.is_ca(),
+            is_for_clients: usage.is_some_and(|usage| usage.value.client_auth),
             der,
         })
     }

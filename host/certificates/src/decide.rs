@@ -78,8 +78,10 @@ pub fn decide(
     let Some(Stored { served, next, authorities, request: heeded }) = stored else {
         return Decision::Replace { trusted: Vec::new(), cause: Cause::Missing };
     };
-    let next = next.filter(|next| next.fault(names, now).is_none());
-    let fault = served.as_ref().map_or_else(|unusable| Some(unusable.clone()), |pair| pair.fault(names, now));
+    let next = next.filter(|next| next.fault(names, policy.for_clients, now).is_none());
+    let fault = served
+        .as_ref()
+        .map_or_else(|unusable| Some(unusable.clone()), |pair| pair.fault(names, policy.for_clients, now));
     let served = match (served, fault, next) {
         (Ok(served), None, next) => Material { served, next, authorities, request: heeded },
         // It was already announced, and the served certificate cannot be used.

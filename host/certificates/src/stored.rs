@@ -71,13 +71,15 @@ impl Pair {
         Ok(Self { certificate, authority, key: key.to_owned() })
     }
 
-    /// Why the certificate cannot be used for these names at this time, if it cannot.
-    pub(crate) fn fault(&self, names: &BTreeSet<String>, now: OffsetDateTime) -> Option<Unusable> {
+    /// Why the certificate cannot be used for these names at this time, and by clients if `for_clients` is true, if it cannot.
+    pub(crate) fn fault(&self, names: &BTreeSet<String>, for_clients: bool, now: OffsetDateTime) -> Option<Unusable> {
         if !self.certificate.is_valid_at(now) || !self.authority.is_valid_at(now) {
             return Some(Unusable::NotValid);
         }
-        let missing = names.difference(&self.certificate.names).next();
-        missing.map(|name| Unusable::NameMissing(name.clone()))
+        if let Some(missing) = names.difference(&self.certificate.names).next() {
+            return Some(Unusable::NameMissing(missing.clone()));
+        }
+        (for_clients && !self.certificate.is_for_clients).then_some(Unusable::NotForClients)
     }
 }
 
@@ -105,6 +107,9 @@ pub enum Unusable {
     /// The certificate is not valid for this name.
     #[error("the certificate is not valid for {0}")]
     NameMissing(String),
+    /// The certificate is for servers only, and clients need it, too.
+    #[error("the certificate is not for clients")]
+    NotForClients,
 }
 
 /// A parsed Secret. Every Secret can be parsed, whatever it contains.
@@ -209,7 +214,12 @@ mod tests {
             (more, NOW, Some(Unusable::NameMissing("b.n.svc".into()))),
             (BTreeSet::new(), NOW, None),
         ] {
-            assert_eq!(pair.fault(&names, now), want, "{names:?} {now}");
+            assert_eq!(pair.fault(&names, false, now), want, "{names:?} {now}");
+        }
+        assert_eq!(pair.fault(&names(), true, NOW), Some(Unusable::NotForClients));
+        let for_clients = issue(&names(), NOW, &Policy { for_clients: true, ..Policy::default() }).unwrap();
+        for clients in [true, false] {
+            assert_eq!(for_clients.fault(&names(), clients, NOW), None);
         }
     }
 

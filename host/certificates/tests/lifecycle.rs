@@ -203,6 +203,22 @@ fn missing_and_broken_certificates_are_replaced() {
 }
 
 #[test]
+fn a_certificate_for_servers_is_replaced_when_clients_need_it() {
+    let mut world = World::new();
+    world.reconcile(Written::All);
+    let first = world.current().to_owned();
+    world.policy.for_clients = true;
+    assert!(matches!(world.decide(), Decision::Replace { cause: Cause::Unusable(_), .. }));
+    world.reconcile(Written::All);
+    let second = world.current().to_owned();
+    assert!(second != first && world.accepts(&first), "Pods may still serve the old certificate");
+    assert!(matches!(world.decide(), Decision::Keep(_)));
+    // Servers can use a certificate that is for clients as well.
+    world.policy.for_clients = false;
+    assert!(matches!(world.decide(), Decision::Keep(_)));
+}
+
+#[test]
 fn an_announced_certificate_replaces_an_unusable_one_at_once() {
     let mut world = World::new();
     let renewal = world.reconcile(Written::All);

@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 
 use super::{revisions, spec_error::SpecError};
 
+/// How members of a configuration begin that only Chandler itself sets.
+const RESERVED: &str = "chandler.dev/";
+
 /// A configuration that a provisioner may get.
 #[derive(Clone, PartialEq)]
 pub struct Config {
@@ -32,6 +35,10 @@ impl Config {
         let layered = Self::unchecked(defaults, values, config);
         if layered.all.values().any(nesting::is_too_deep) {
             return Err(SpecError::ConfigTooDeep { class: class.to_owned(), levels: nesting::DEEPEST });
+        }
+        // `chandler test` renders the tests of a chart with such a member. In a release they would replace everything else.
+        if let Some(member) = layered.all.keys().find(|member| member.starts_with(RESERVED)) {
+            return Err(SpecError::ReservedConfig { class: class.to_owned(), member: member.clone() });
         }
         Ok(layered)
     }
@@ -130,6 +137,16 @@ mod tests {
         let layered = |config| Value::Object(Config::layered("c", &defaults, &none, config).unwrap().all);
         assert_eq!(layered(Some(&config)), json!({"a": {"y": 2}, "b": 1, "c": null}));
         assert_eq!(layered(None), Value::Object(defaults.clone()));
+    }
+
+    #[test]
+    fn a_member_that_only_chandler_sets_is_refused() {
+        let reserved = map(json!({"chandler.dev/render": "tests"}));
+        let (empty, none) = (Map::new(), Values::default());
+        for (defaults, config) in [(&empty, Some(&reserved)), (&reserved, None)] {
+            let Err(refused) = Config::layered("c", defaults, &none, config) else { panic!("it is taken") };
+            assert!(matches!(&refused, SpecError::ReservedConfig { member, .. } if member == "chandler.dev/render"));
+        }
     }
 
     #[test]

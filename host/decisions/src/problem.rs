@@ -79,7 +79,7 @@ impl From<&SpecError> for Problem {
         match error {
             SpecError::AccountRequired => Self::terminal(Reason::ServiceAccountRequired, message),
             SpecError::AccountOfOtherNamespace { .. } => Self::terminal(Reason::ServiceAccountNotGranted, message),
-            SpecError::IgnoredFields(_) | SpecError::ConfigTooDeep { .. } => {
+            SpecError::IgnoredFields(_) | SpecError::ConfigTooDeep { .. } | SpecError::ReservedConfig { .. } => {
                 Self::terminal(Reason::InvalidConfiguration, message)
             }
             SpecError::RevisionNotKept { .. } => Self::terminal(Reason::RevisionUnavailable, message),

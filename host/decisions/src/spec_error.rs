@@ -46,6 +46,16 @@ pub enum SpecError {
         /// About so many levels are read.
         levels: usize,
     },
+    /// The configuration has a member that only Chandler itself sets.
+    #[error(
+        "spec.config, or spec.config of the ProvisionerClass {class}, has {member:?}, which only Chandler itself sets: remove it"
+    )]
+    ReservedConfig {
+        /// The class.
+        class: String,
+        /// The member.
+        member: String,
+    },
     /// The object has no UID.
     #[error("the BundleDeployment was never stored")]
     NeverStored,

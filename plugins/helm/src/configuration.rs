@@ -11,6 +11,9 @@ const NAME: usize = 53;
 /// The form of a release's name, as in Helm.
 const NAME_PATTERN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
+/// What is rendered. The controller refuses members with this prefix: a release of the tests alone would delete everything else.
+pub(crate) const RENDER: &str = "chandler.dev/render";
+
 /// What a BundleDeployment says about its chart.
 #[derive(Debug, Default)]
 pub(crate) struct Configuration {
@@ -58,8 +61,8 @@ pub(crate) fn schema() -> Json {
                 "description": "Whether the chart is rendered as for an upgrade: .Release.IsUpgrade, as with helm template --is-upgrade.",
                 "type": ["boolean", "null"],
             },
-            "render": {
-                "description": "What is rendered: chart, which is installed, or tests, for chandler test.",
+            RENDER: {
+                "description": "What is rendered: chart, which is installed, or tests. Reserved: chandler test sets it, and the controller refuses it.",
                 "enum": ["chart", "tests", null],
             },
         },
@@ -76,7 +79,7 @@ impl Configuration {
         let member = |name: &str| config.get(name).filter(|value| !value.is_null());
         let wrong = |name: &str, message: &str| {
             let finding = Diagnostic::error("InvalidConfiguration", message).at("config");
-            Failure::InvalidConfig(vec![finding.pointer(format!("/{name}"))])
+            Failure::InvalidConfig(vec![finding.pointer(format!("/{}", name.replace('/', "~1")))])
         };
         let values = given(config.get("values")).map_err(|message| {
             let finding = Diagnostic::error("InvalidValues", message).at("config").pointer("/values");
@@ -95,10 +98,10 @@ impl Configuration {
             None => false,
             Some(value) => value.as_bool().ok_or_else(|| wrong("isUpgrade", "must be true or false"))?,
         };
-        let part = match member("render").map(Json::as_str) {
+        let part = match member(RENDER).map(Json::as_str) {
             None | Some(Some("chart")) => Part::Chart,
             Some(Some("tests")) => Part::Tests,
-            Some(_) => return Err(wrong("render", "must be chart or tests")),
+            Some(_) => return Err(wrong(RENDER, "must be chart or tests")),
         };
         Ok(Self { values, release, is_upgrade, part })
     }
@@ -164,10 +167,10 @@ mod tests {
     #[test]
     fn an_upgrade_and_the_tests_are_rendered_if_the_configuration_says_so() {
         let of = |config: Json| read(config).map(|read| (read.is_upgrade, read.part)).ok();
-        assert_eq!(of(json!({"isUpgrade": null, "render": null})), Some((false, Part::Chart)));
-        assert_eq!(of(json!({"isUpgrade": true, "render": "chart"})), Some((true, Part::Chart)));
-        assert_eq!(of(json!({"render": "tests"})), Some((false, Part::Tests)));
-        for refused in [json!({"isUpgrade": "true"}), json!({"render": "all"}), json!({"render": true})] {
+        assert_eq!(of(json!({"isUpgrade": null, RENDER: null})), Some((false, Part::Chart)));
+        assert_eq!(of(json!({"isUpgrade": true, RENDER: "chart"})), Some((true, Part::Chart)));
+        assert_eq!(of(json!({RENDER: "tests"})), Some((false, Part::Tests)));
+        for refused in [json!({"isUpgrade": "true"}), json!({RENDER: "all"}), json!({RENDER: true})] {
             assert_eq!(of(refused), None);
         }
     }

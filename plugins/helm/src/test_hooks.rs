@@ -91,7 +91,7 @@ mod tests {
     }
 
     fn tests(text: &str) -> Result<Vec<(Json, Option<u32>)>, Failure> {
-        let config = serde_json::from_value(json!({"render": "tests"})).unwrap();
+        let config = serde_json::from_value(json!({(crate::configuration::RENDER): "tests"})).unwrap();
         let objects = run::<Helm>(&chart(text), &Request::new().with_name("demo").with_config(config))?.objects;
         Ok(objects.into_iter().map(|object| (object.value, object.stage)).collect())
     }

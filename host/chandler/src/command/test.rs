@@ -226,11 +226,16 @@ impl Test {
                 let ended = run.ended(hook, &mut progress).await?;
                 let is_success = ended.0 == TestOutcome::Succeeded;
                 let result = run.result(hook, ended, began).await;
-                open.pop();
+                let is_left = !is_deleted(hook, is_success);
+                if is_left {
+                    open.pop();
+                }
                 self.show(&result)?;
                 report.tests.push(result);
-                if is_deleted(hook, is_success) {
+                // Until it is deleted it stays in the list, so that an interrupted run deletes it, or says that it may remain.
+                if !is_left {
                     run.discard(hook).await?;
+                    open.pop();
                 }
             }
             Ok::<(), CommandError>(())
@@ -252,7 +257,12 @@ impl Test {
                 Err(error)
             }
             Some(Err(_)) => {
-                if let Some(hook) = open.last().filter(|hook| hook.runs()) {
+                // A test with a result has ended, and was being deleted.
+                let is_reported = |hook: &TestHook| {
+                    report.tests.iter().any(|test| test.kind == hook.key.kind && test.object == hook.key.name)
+                };
+                let running = open.last().copied().filter(|hook| hook.runs() && !is_reported(hook));
+                if let Some(hook) = running {
                     let ended = (TestOutcome::TimedOut, None);
                     let late = tokio::time::timeout(LAST_LOGS, run.result(hook, ended, began)).await;
                     let late = late.unwrap_or_else(|_| result(hook, TestOutcome::TimedOut, None, began));

@@ -1,14 +1,17 @@
 //! The tests of an installed bundle, as its provisioner renders them.
 //!
-//! A provisioner that has tests declares the value `tests` of the configuration's member `render`, and renders them instead of the release then. Each
+//! A provisioner that has tests declares the value `tests` of the configuration's member `chandler.dev/render`, and renders them instead of the release
+//! then. The controller refuses this member: a release of the tests alone would delete everything else. Each
 //! object says with the annotations of Helm that it is a test, and when it is deleted. Other objects are refused: the command creates what it gets with
 //! permissions that the bundle may not have.
 
 use std::sync::Arc;
 
-use chandler_api::BundleDeployment;
+use chandler_api::{BundleDeployment, Revision};
 use chandler_core::{Object, ObjectKey};
+use chandler_decisions::config::Config;
 use chandler_engine::Limits;
+use chandler_values::Values;
 use kube::{
     Client,
     api::{ApiResource, GroupVersionKind},
@@ -18,12 +21,15 @@ use serde_json::{Map, Value};
 use super::{
     cache, classes, deployed, provisioner,
     rendering::{BundleOptions, OpenedBundle},
+    values,
 };
 use crate::{
     CommandError,
     view::{summary, text::one_line},
 };
 
+/// The member of the configuration that says what is rendered.
+const RENDER: &str = "chandler.dev/render";
 /// The annotation with the events of a hook.
 const HOOK: &str = "helm.sh/hook";
 /// The annotation with the deletion policies of a hook.
@@ -66,7 +72,8 @@ impl TestHook {
 /// The tests of the release that is installed, in the order in which they run. `files` is a bundle with the same content.
 ///
 /// # Errors
-/// No release is installed, its content or its component cannot be had any more, its provisioner has no tests, or an object is not a test.
+/// No release is installed, its content, its component or its configuration cannot be had any more, its provisioner has no tests, or an object is not
+/// a test.
 pub async fn of_installed(
     client: &Client,
     system_namespace: &str,
@@ -100,9 +107,8 @@ pub async fn of_installed(
         let earlier = classes::load_earlier(&revision.provisioner, &provisioners, &cache, &options.registry).await?;
         opened.chosen.provisioner = earlier;
     }
-    if let Some(config) = &revision.config {
-        opened.request.config.clone_from(config);
-    }
+    let config = configuration(client, deployment, revision, &opened.chosen.defaults).await?;
+    opened.request.config.clone_from(config.get());
     if !has_tests(&opened).await? {
         return Err(CommandError::failed(format!(
             "the provisioner of {name}, {}, has no tests",
@@ -110,12 +116,36 @@ pub async fn of_installed(
         ))
         .hint("the provisioner `helm` has the tests of charts (docs/helm.md)"));
     }
-    opened.request.config.insert("render".to_owned(), Value::from("tests"));
+    opened.request.config.insert(RENDER.to_owned(), Value::from("tests"));
     let release = deployed::release(client, &mut opened).await?;
     let namespace = &deployment.spec.install_namespace;
     let hooks: Result<Vec<TestHook>, String> = release.objects().iter().map(|object| hook(object, namespace)).collect();
     hooks.map_err(|why| {
         CommandError::refused(format!("the tests of {name} cannot run; nothing was changed")).cause(one_line(&why))
+    })
+}
+
+/// The configuration of the installed revision. The history keeps neither a long one nor values of Secrets: then it is the spec's, if that has the digest
+/// which the history has.
+async fn configuration(
+    client: &Client,
+    deployment: &BundleDeployment,
+    revision: &Revision,
+    defaults: &Map<String, Value>,
+) -> Result<Config, CommandError> {
+    let spec = &deployment.spec;
+    let values = if revision.config.is_some() {
+        Values::default()
+    } else {
+        values::values(client, &spec.install_namespace, &spec.values_from).await?
+    };
+    Config::of_revision(revision, defaults, &values, spec.config.as_ref()).ok_or_else(|| {
+        let name = deployment.metadata.name.as_deref().unwrap_or_default();
+        CommandError::refused(format!(
+            "the configuration of the installed revision {} of {name} is not known any more; nothing was changed",
+            revision.number
+        ))
+        .hint("wait until the pending change is installed, or undo it")
     })
 }
 
@@ -125,7 +155,7 @@ async fn has_tests(opened: &OpenedBundle) -> Result<bool, CommandError> {
     let schema = opened.chosen.provisioner.config_schema(content, &Limits::default()).await;
     let schema = schema.map_err(|error| provisioner::call_failed(&opened.chosen.name, &error, &opened.sources()))?;
     let schema: Value = schema.and_then(|schema| serde_json::from_str(&schema).ok()).unwrap_or_default();
-    let values = schema.pointer("/properties/render/enum").and_then(Value::as_array);
+    let values = schema.get("properties").and_then(|members| members.get(RENDER)?.get("enum")?.as_array());
     Ok(values.is_some_and(|values| values.iter().any(|value| value == "tests")))
 }
 

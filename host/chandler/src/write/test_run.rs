@@ -96,7 +96,7 @@ impl TestRun<'_> {
                 return Ok(());
             }
             self.delete(hook, &existing).await?;
-            self.gone(hook).await;
+            self.gone(hook).await?;
         }
         let parameters = PostParams { dry_run: is_dry, field_manager: Some(FIELD_MANAGER.to_owned()) };
         let object = self.object(hook)?;
@@ -137,13 +137,16 @@ impl TestRun<'_> {
     }
 
     /// Waits until an object does not exist.
-    async fn gone(&self, hook: &TestHook) {
+    async fn gone(&self, hook: &TestHook) -> Result<(), CommandError> {
         let mut observed = watcher::watch_object(api(self.client, hook), &hook.key.name).default_backoff().boxed();
         while let Some(event) = observed.next().await {
-            if matches!(event, Ok(None)) {
-                return;
+            match event {
+                Ok(None) => return Ok(()),
+                Ok(Some(_)) => {}
+                Err(error) => interrupted(&hook.key, &error)?,
             }
         }
+        Ok(())
     }
 
     /// Deletes the object of this run, if it exists.
@@ -178,11 +181,7 @@ impl TestRun<'_> {
                     progress.wait(&format!("{}: {}", hook.key, waiting(&value)));
                 }
                 Ok(None) => return Ok((TestOutcome::Failed, Some("it was deleted before it ended".to_owned()))),
-                Err(watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) if matches!(&error, kube::Error::Api(status) if status.code == 403) =>
-                {
-                    return Err(failed("watch", &hook.key, &error));
-                }
-                Err(error) => tracing::debug!(%error, "the watch was interrupted"),
+                Err(error) => interrupted(&hook.key, &error)?,
             }
         }
         Ok((TestOutcome::Failed, Some("it could not be watched".to_owned())))
@@ -200,12 +199,21 @@ impl TestRun<'_> {
         }
     }
 
+    /// The Pods of the Job of this run. Pods of an earlier Job of the same name may still exist.
+    async fn pods_of_job(&self, hook: &TestHook, pods: &Api<Pod>) -> kube::Result<Vec<Pod>> {
+        let job = api(self.client, hook).get_opt(&hook.key.name).await?;
+        let job = job.filter(|job| job.annotations().get(TEST_RUN) == Some(&self.id));
+        let Some(uid) = job.and_then(|job| job.uid()) else { return Ok(Vec::new()) };
+        let of_job = ListParams::default().labels(&format!("{JOB_NAME}={}", hook.key.name)).limit(50);
+        let found = pods.list(&of_job).await?.items;
+        Ok(found.into_iter().filter(|pod| pod.owner_references().iter().any(|owner| owner.uid == uid)).collect())
+    }
+
     async fn logs(&self, hook: &TestHook) -> Vec<ContainerLog> {
         let namespace = hook.key.namespace.as_deref().unwrap_or_default();
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let found = if hook.key.kind == "Job" {
-            let of_job = ListParams::default().labels(&format!("{JOB_NAME}={}", hook.key.name));
-            pods.list(&of_job.limit(50)).await.map(|list| list.items)
+            self.pods_of_job(hook, &pods).await
         } else {
             pods.get_opt(&hook.key.name).await.map(|pod| pod.into_iter().collect())
         };
@@ -245,6 +253,19 @@ fn api(client: &Client, hook: &TestHook) -> Api<DynamicObject> {
 
 fn failed(what: &str, key: &ObjectKey, error: &kube::Error) -> CommandError {
     CommandError::failed(format!("failed to {what} {key}")).because(error)
+}
+
+/// Fails if a watch never begins, since the user may not watch. Other errors are passing ones: the watch begins again.
+fn interrupted(key: &ObjectKey, error: &watcher::Error) -> Result<(), CommandError> {
+    match error {
+        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) if matches!(error, kube::Error::Api(status) if status.code == 403) => {
+            Err(failed("watch", key, error))
+        }
+        error => {
+            tracing::debug!(%error, "the watch was interrupted");
+            Ok(())
+        }
+    }
 }
 
 /// A duration in milliseconds.

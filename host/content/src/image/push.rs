@@ -19,6 +19,8 @@ use crate::{ContentError, LimitExceeded, Limits, RegistryError, ServerFailure, t
 
 /// The most bytes of one request: a slow network must send them before the registry counts as silent.
 const CHUNK_BYTES: usize = 4 << 20;
+/// The header with the least bytes that a registry takes in one request of an upload, but for its last.
+const LEAST: &str = "oci-chunk-min-length";
 /// The media type of the bytes of an upload.
 const OCTETS: &str = "application/octet-stream";
 
@@ -76,7 +78,7 @@ impl PushRepository {
                 pushed => return Ok(pushed?),
             }
         }
-        let place = self.begin().await?;
+        let (place, _) = self.begin().await?;
         self.finish(&place, digest, &bytes).await?;
         Ok(())
     }
@@ -95,10 +97,10 @@ impl PushRepository {
     }
 
     async fn in_chunks(&self, digest: &Digest, bytes: &Bytes) -> Result<(), RegistryError> {
-        let mut place = self.begin().await?;
+        let (mut place, most) = self.begin().await?;
         let mut sent = 0;
         while sent < bytes.len() {
-            let end = bytes.len().min(sent.saturating_add(CHUNK_BYTES));
+            let end = bytes.len().min(sent.saturating_add(most));
             let range = format!("{sent}-{}", end.saturating_sub(1));
             let range = HeaderValue::from_str(&range).map_err(|_| self.client.protocol("no range"))?;
             let headers =
@@ -110,11 +112,11 @@ impl PushRepository {
         self.finish(&place, digest, &Bytes::new()).await
     }
 
-    /// Begins an upload, and returns where its bytes go.
-    async fn begin(&self) -> Result<Url, RegistryError> {
+    /// Begins an upload, and returns where its bytes go, and how many of them in one request.
+    async fn begin(&self) -> Result<(Url, usize), RegistryError> {
         let url = self.client.url("blobs/uploads/")?;
         let response = self.client.write(Method::POST, &url, &HeaderMap::new(), &Bytes::new()).await?;
-        self.place(&response)
+        Ok((self.place(&response)?, chunk_bytes(response.headers())))
     }
 
     /// Ends an upload with its last bytes.
@@ -129,5 +131,30 @@ impl PushRepository {
     fn place(&self, response: &Response) -> Result<Url, RegistryError> {
         let place = self.client.location(response)?;
         place.ok_or_else(|| self.client.protocol("it does not say where the bytes of an upload go"))
+    }
+}
+
+/// The bytes of one request of an upload that a registry has begun with these headers.
+fn chunk_bytes(headers: &HeaderMap) -> usize {
+    let least = headers.get(LEAST).and_then(|least| least.to_str().ok()?.trim().parse().ok());
+    least.map_or(CHUNK_BYTES, |least: usize| least.max(CHUNK_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderName;
+
+    use super::*;
+
+    #[test]
+    fn a_registry_may_demand_larger_chunks() {
+        let of = |least: &'static str| {
+            chunk_bytes(&HeaderMap::from_iter([(HeaderName::from_static(LEAST), HeaderValue::from_static(least))]))
+        };
+        assert_eq!(of("5242880"), 5 << 20);
+        for other in ["1", "0", "-1", "", "many", "99999999999999999999999999"] {
+            assert_eq!(of(other), CHUNK_BYTES, "{other}");
+        }
+        assert_eq!(chunk_bytes(&HeaderMap::new()), CHUNK_BYTES);
     }
 }

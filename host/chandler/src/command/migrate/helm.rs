@@ -30,6 +30,9 @@ use crate::{
     write::{content, helm_values},
 };
 
+/// The most releases that a message names.
+const SHOWN: usize = 20;
+
 /// Migrate releases of Helm, without recreating or restarting anything
 ///
 /// Rebuilds the chart of each release from the Secret in which Helm keeps it, renders it, compares the result with the objects in the cluster, and prints
@@ -178,6 +181,12 @@ impl Helm {
                     .hint("`helm list --all-namespaces` lists releases"));
             }
         }
+        let mut known: Vec<(String, String)> =
+            found.iter().map(|release| (release.namespace.clone(), release.name().to_owned())).collect();
+        known.extend(begun.iter().map(|it| (it.spec.install_namespace.clone(), release_name(it))));
+        for (option, of) in [("--name", &self.names), ("--image", &self.images)] {
+            refuse_unknown(option, of, &known)?;
+        }
         let mut plans = Vec::new();
         let mut refusals = Vec::new();
         for release in found.iter().filter(|release| !is_begun(&release.namespace, release.name())) {
@@ -297,6 +306,27 @@ impl Helm {
     }
 }
 
+/// Refuses an option for a release that is not migrated: a release with a wrong name in the option would be migrated without the option. `known` has the
+/// namespaces and names of what is migrated; without any, the command says that there is nothing to do.
+fn refuse_unknown(option: &str, of: &[(String, String)], known: &[(String, String)]) -> Result<(), CommandError> {
+    let is_known = |by: &str| known.iter().any(|(namespace, name)| helm_releases::is_named(by, namespace, name));
+    let Some((by, _)) = of.iter().find(|(by, _)| !is_known(by)).filter(|_| !known.is_empty()) else { return Ok(()) };
+    let mut releases: Vec<String> =
+        known.iter().map(|(namespace, name)| one_line(&format!("{namespace}/{name}"))).collect();
+    releases.sort_unstable();
+    releases.dedup();
+    let more = releases.len().saturating_sub(SHOWN);
+    releases.truncate(SHOWN);
+    if more > 0 {
+        releases.push(format!("{more} more"));
+    }
+    Err(CommandError::not_found(format!(
+        "{option} names {}, which is not a release to migrate; nothing was changed",
+        one_line(by)
+    ))
+    .cause(format!("the releases are {}", releases.join(", "))))
+}
+
 /// Parses `[NAMESPACE/]RELEASE=NAME`.
 fn named(text: &str) -> Result<(String, String), String> {
     match text.split_once('=').filter(|(release, _)| !release.is_empty()) {
@@ -322,6 +352,21 @@ mod tests {
         assert_eq!(named("shop/web=shop-web"), Ok(("shop/web".to_owned(), "shop-web".to_owned())));
         for refused in ["web", "=web", "web=", "web=WEB", "web=a/b"] {
             assert!(named(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn an_option_for_another_release_is_refused() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let known = [pair("shop", "web"), pair("other", "web"), pair("shop", "db")];
+        for by in ["web", "shop/web", "other/web", "db"] {
+            assert!(refuse_unknown("--name", &[pair(by, "x")], &known).is_ok(), "{by}");
+        }
+        assert!(refuse_unknown("--name", &[], &known).is_ok());
+        assert!(refuse_unknown("--name", &[pair("wep", "x")], &[]).is_ok(), "nothing is migrated");
+        for by in ["wep", "other/db"] {
+            let refused = refuse_unknown("--name", &[pair("db", "y"), pair(by, "x")], &known).unwrap_err().explained();
+            assert!(refused.contains(by) && refused.contains("other/web, shop/db, shop/web"), "{refused}");
         }
     }
 
