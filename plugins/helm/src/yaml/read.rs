@@ -25,18 +25,12 @@ pub fn read(text: &str) -> Result<Value, ReadError> {
 /// All documents that are not empty.
 pub fn documents(text: &str) -> Result<Vec<Document>, ReadError> {
     let documents = parse(text)?;
-    match stripped(text, documents.last()) {
-        Some(text) => parse(&text),
-        None => Ok(documents),
-    }
+    Ok(stripped(text, documents.last()).unwrap_or(documents))
 }
 
-/// The text with a block scalar at its end that keeps no line feed: so Helm's reader takes it, if the text has none at its end.
-fn stripped(text: &str, last: Option<&Document>) -> Option<String> {
-    if text.ends_with('\n') || text.rsplit('\n').next().is_none_or(|line| line.trim().is_empty()) {
-        return None;
-    }
-    let mut leaf = &last?.root;
+/// The value that is last in the text.
+fn last_leaf(document: &Document) -> &Node {
+    let mut leaf = &document.root;
     loop {
         let inner = match &leaf.kind {
             Kind::Mapping(mapping) => {
@@ -45,31 +39,46 @@ fn stripped(text: &str, last: Option<&Document>) -> Option<String> {
             Kind::Sequence(items) => items.iter().max_by_key(|node| (node.line, node.column)),
             _ => None,
         };
-        let Some(inner) = inner else { break };
+        let Some(inner) = inner else { return leaf };
         leaf = inner;
     }
-    let content = leaf.as_str()?.strip_suffix('\n')?;
-    let last_line = content.rsplit('\n').next()?;
-    if !text.ends_with(last_line) {
+}
+
+/// The documents with a block scalar at the end of the text that keeps no line feed: so Helm's reader takes it, if the text has none at its end.
+fn stripped(text: &str, last: Option<&Document>) -> Option<Vec<Document>> {
+    let last_line = text.rsplit('\n').next()?.trim_start();
+    if last_line.is_empty() {
         return None;
     }
-    // The head of the block is in the line of its node, or in the one before it, and its text below.
+    let leaf = last_leaf(last?);
+    let content = leaf.as_str()?.strip_suffix('\n')?;
+    if !content.ends_with(last_line) {
+        return None;
+    }
+    // The head of the block is in the line of its node, or above it, with empty lines between. The text of a block may look like a head, too: the
+    // right one is where a change takes the line feed only.
     let lines: Vec<&str> = text.split('\n').collect();
     let line = usize::try_from(leaf.line).ok()?.checked_sub(1)?;
-    let is_head = |line: &usize| {
-        let head = lines.get(*line)?.split(" #").next()?.trim_end();
-        let mark = head.rfind(['|', '>'])?;
-        let rest = head.get(mark + 1..)?;
-        rest.chars().all(|c| matches!(c, '+' | '-' | '1'..='9')).then_some((*line, mark))
-    };
-    let (line, mark) = [line, line.checked_sub(1).unwrap_or(line)].iter().find_map(is_head)?;
-    let head = lines.get(line)?;
+    let above = (0..line).rev().find(|at| lines.get(*at).is_some_and(|line| !line.trim().is_empty()));
+    [Some(line), above].into_iter().flatten().find_map(|at| {
+        let documents = parse(&with_stripping_head(&lines, at)?).ok()?;
+        (last_leaf(documents.last()?).as_str() == Some(content)).then_some(documents)
+    })
+}
+
+/// The text with `|-` or `>-` in a line that ends in the head of a block scalar.
+fn with_stripping_head(lines: &[&str], at: usize) -> Option<String> {
+    let head = lines.get(at)?;
+    let mark = head.split(" #").next()?.trim_end().rfind(['|', '>'])?;
     let (before, after) = head.split_at_checked(mark + 1)?;
-    let digits: String =
-        after.chars().take_while(|c| matches!(c, '+' | '-' | '1'..='9')).filter(char::is_ascii_digit).collect();
+    let after = after.split(" #").next()?.trim_end();
+    if !after.chars().all(|c| matches!(c, '+' | '-' | '1'..='9')) {
+        return None;
+    }
+    let digits: String = after.chars().filter(char::is_ascii_digit).collect();
     let head = format!("{before}{digits}-");
     let changed: Vec<&str> =
-        lines.iter().enumerate().map(|(at, text)| if at == line { head.as_str() } else { *text }).collect();
+        lines.iter().enumerate().map(|(number, text)| if number == at { head.as_str() } else { *text }).collect();
     Some(changed.join("\n"))
 }
 

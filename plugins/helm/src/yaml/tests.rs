@@ -3,6 +3,28 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// The text of a hook is read without a line feed at its end. What Helm 3.21 reads there.
+#[test]
+fn a_block_at_the_end_of_a_text_without_a_line_feed_keeps_none() {
+    for (text, expected) in [
+        ("k: |\n  a\n  b", "a\nb"),
+        ("k: >\n  a\n  b", "a b"),
+        ("k: |+\n  a", "a"),
+        ("k: |2\n  a >", "a >"),
+        ("k: |\n\n\n  c: |\n    x", "\n\nc: |\n  x"),
+        ("k: | # x\n  c |\n  c |", "c |\nc |"),
+        ("k:\n- b\n- |\n  a >\n  x", "a >\nx"),
+        ("k: |\n  a\n# c", "a\n"),
+        ("k: |\n  a\n", "a\n"),
+        ("k: \"a\\n\"", "a\n"),
+        ("k: 'a |'", "a |"),
+    ] {
+        let value = read(text).unwrap().as_map().and_then(|map| map.get("k")).unwrap();
+        let value = value.as_list().and_then(|list| list.items().last().cloned()).unwrap_or(value);
+        assert_eq!(value.as_string().unwrap().text(), expected, "{text:?}");
+    }
+}
+
 /// What Helm 3.21 and 4.2 write for these texts: as a value, as a key, and as an item.
 #[test]
 fn texts_are_quoted_as_in_helm() {
