@@ -5,7 +5,7 @@ use crate::Kind;
 /// A plain scalar that begins like a number, if it is one. `None` means text.
 ///
 /// Integers follow `strconv.ParseInt(text, 0, 64)` without underscores: `0x`, `0o`, `0b` and a leading `0` for octal.
-/// Values beyond 64 bits become floating-point numbers. Sexagesimal numbers and times are text.
+/// Decimal values beyond 64 bits become floating-point numbers, others text. Sexagesimal numbers and times are text.
 ///
 /// Floats may have no fraction; [`value`] normalizes them.
 pub(crate) fn resolve(text: &str) -> Option<Kind> {
@@ -16,7 +16,7 @@ pub(crate) fn resolve(text: &str) -> Option<Kind> {
     } else {
         text
     };
-    integer(text).or_else(|| float(text)).or_else(|| wide(text))
+    integer(text).or_else(|| float(text))
 }
 
 fn integer(text: &str) -> Option<Kind> {
@@ -53,24 +53,6 @@ fn float(text: &str) -> Option<Kind> {
     // The grammar is a subset of Rust's.
     let value: f64 = text.parse().ok()?;
     value.is_finite().then_some(Kind::Float(value))
-}
-
-/// An integer that is not decimal and needs more than 64 bits: a float, since it goes through JSON.
-fn wide(text: &str) -> Option<Kind> {
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => (-1.0, digits),
-        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (radix, digits) = match digits.as_bytes() {
-        [b'0', b'x' | b'X', _, ..] => (16, digits.get(2..)?),
-        [b'0', b'o' | b'O', _, ..] => (8, digits.get(2..)?),
-        [b'0', b'b' | b'B', _, ..] => (2, digits.get(2..)?),
-        _ => return None,
-    };
-    let value = digits
-        .chars()
-        .try_fold(0.0, |sum: f64, digit| Some(sum.mul_add(f64::from(radix), f64::from(digit.to_digit(radix)?))))?;
-    value.is_finite().then_some(Kind::Float(sign * value))
 }
 
 /// Whether a text has the form of a floating-point number in go-yaml v2 (`resolve.go`, yamlStyleFloat):
