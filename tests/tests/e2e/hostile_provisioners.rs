@@ -153,6 +153,10 @@ async fn deploy_in(world: &World, name: &str, class: &str, bundle: &Bundle) {
 async fn deploy_into(world: &World, namespace: &str, name: &str, class: &str, bundle: &Bundle) {
     let image = world.push(bundle).await;
     let mut spec = world.spec(class, &image);
+    if class.is_empty() {
+        // The class is detected.
+        spec.as_object_mut().expect("an object").remove("provisionerClassName");
+    }
     spec["installNamespace"] = json!(namespace);
     world.apply(name, spec).await;
 }

@@ -19,8 +19,8 @@ pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
             )
         }
         Reason::ContentCacheFull => {
-            "raise --content-cache-limit of the controller (docs/operations.md), or remove Catalogs and BundleDeployments that are not needed; the \
-             controller retries"
+            "raise --content-cache-limit of the controller (docs/operations.md), or remove objects whose content is not needed; the controller \
+             retries"
                 .to_owned()
         }
         Reason::NoMatchingSignature => {
