@@ -94,7 +94,10 @@ fn the_registry_is_reached_as_for_a_pull() {
             format!("the certificates for registry {host} are not usable"),
         ),
         (vec![(&key, "")], "me.cert".to_owned()),
-        (vec![(&pair, "")], "the key of the client's certificate is not a key in PEM".to_owned()),
+        (
+            vec![(&certificate, registry.certificate_authority().unwrap()), (&pair, "")],
+            "the key of the client's certificate is not a key in PEM".to_owned(),
+        ),
     ] {
         for (path, text) in files {
             user.write(path, text);

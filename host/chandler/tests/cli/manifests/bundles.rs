@@ -167,7 +167,7 @@ async fn another_chandler_installs_it_and_both_install_bundles() {
         let second: Api<Deployment> = Api::namespaced(client.clone(), "platform");
         let mut second = serde_json::to_value(second.get("chandler").await.unwrap()).unwrap();
         second["kind"] = json!("Deployment");
-        apply(&client, &tenant("platform"), false).await;
+        apply(&client, &tenant("platform", "shop"), false).await;
         kubeconfig(dev, &client, "platform/chandler", &place("second")).await;
         let second = start(&[second], &place("second"), &place("second-cache"), &place("second-log"));
         for (name, more) in [("bell", ["--label", "shard=b"].as_slice()), ("gong", &[])] {

@@ -124,18 +124,22 @@ pub(super) fn start(objects: &[Value], kubeconfig: &Path, cache: &Path, log: &Pa
     Controller(command.spawn().unwrap())
 }
 
-/// The account `deployer` in the namespace `shop`, which installs the bundle `bell`, and which the controller of a namespace may impersonate.
-pub(super) fn tenant(controller: &str) -> Vec<Value> {
+/// The account `deployer` in a namespace, which installs the bundle `bell` into the namespace `shop`, and which the controller of a namespace may
+/// impersonate.
+pub(super) fn tenant(controller: &str, accounts: &str) -> Vec<Value> {
     let tenant = fs::read_to_string(crate::support::root().join("deploy/rbac-service-account.yaml")).unwrap();
     let tenant = tenant.replace("chandler-system", controller);
     let mut tenant: Vec<Value> = serde_saphyr::from_multiple(&tenant).unwrap();
+    for object in &mut tenant {
+        object["metadata"]["namespace"] = json!(accounts);
+    }
     tenant[0]["metadata"]["annotations"] = json!({"chandler.dev/bundledeployments": "bell"});
     tenant.insert(0, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
     let group = "rbac.authorization.k8s.io";
     tenant.push(json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
         "metadata": {"name": "deployer-installs", "namespace": "shop"},
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "shop"}]}));
+        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": accounts}]}));
     // The account writes an owner reference to the BundleDeployment: `chandler rbac` prints this, too.
     tenant.push(json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "owns-bell"},
         "rules": [{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments/finalizers"],
@@ -143,18 +147,18 @@ pub(super) fn tenant(controller: &str) -> Vec<Value> {
     tenant.push(
         json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "owns-bell"},
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "owns-bell"},
-        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "shop"}]}),
+        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": accounts}]}),
     );
     tenant
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_replicas_with_the_printed_options_and_permissions_install_a_bundle() {
-    for profile in ["standalone", "multi-tenant"] {
+    for (profile, accounts) in [("standalone", "shop"), ("multi-tenant", "chandler-accounts")] {
         let (cluster, objects) = (cluster().await, objects(&["--profile", profile]));
         let (client, dev) = (cluster.client(), cluster.devcluster().unwrap());
         apply(&client, &objects, false).await;
-        apply(&client, &tenant("chandler-system"), false).await;
+        apply(&client, &tenant("chandler-system", accounts), false).await;
 
         let directory = tempfile::tempdir().unwrap();
         let place = |name: &str| directory.path().join(name);
@@ -169,8 +173,9 @@ async fn two_replicas_with_the_printed_options_and_permissions_install_a_bundle(
         fs::write(place("bell/manifests/map.yaml"), map).unwrap();
         let (bundle, admin) = (place("bell"), place("admin"));
         let installed = tokio::task::spawn_blocking(move || {
+            let account = format!("{accounts}/deployer");
             let line =
-                ["install", "bell", bundle.to_str().unwrap(), "--namespace", "shop", "--service-account", "deployer"];
+                ["install", "bell", bundle.to_str().unwrap(), "--namespace", "shop", "--service-account", &account];
             chandler([line.as_slice(), &["--kubeconfig", admin.to_str().unwrap(), "--timeout", "3m"]].concat(), "")
         })
         .await
