@@ -144,7 +144,7 @@ mod tests {
         assert!(matches!(capacity.more(&a, &shares, MIB / 2), Ok(None)), "it has enough");
         shares.extend(capacity.more(&a, &shares, 3 * MIB).unwrap());
         assert_eq!(capacity.available(), 13 * MIB);
-        let other = capacity.acquire(&a, 5 * MIB).now_or_never().flatten().unwrap();
+        let other = capacity.acquire(&a, 3 * MIB).now_or_never().flatten().unwrap();
         assert_eq!(capacity.more(&a, &shares, 4 * MIB).err(), Some(NotFree));
         drop(other);
         shares.extend(capacity.more(&a, &shares, 100 * MIB).unwrap());

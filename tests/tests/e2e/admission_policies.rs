@@ -82,7 +82,7 @@ fn every_policy_has_a_binding_and_fails_closed() {
         bound.push(&binding["spec"]["policyName"]);
     }
     assert_eq!(policies, bound);
-    assert!(policies.len() >= 6 && policies.len() * 2 == objects.len(), "{policies:?}");
+    assert!(policies.len() >= 6, "{policies:?}");
 }
 
 /// A dry run.

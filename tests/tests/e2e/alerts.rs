@@ -98,7 +98,8 @@ async fn a_failure_is_sent_once_with_a_token_and_a_signature_and_no_secret_is_sh
     wait::eventually("the next failure is received", || async { !about(&server.received(), &later).is_empty() }).await;
 
     let received = server.received();
-    assert!(about(&received, &well).is_empty(), "nothing is wrong with it");
+    let wrong: Vec<_> = about(&received, &well).into_iter().map(Received::json).collect();
+    assert!(wrong.is_empty(), "nothing is wrong with it: {wrong:?}");
     let [it] = about(&received, &broken)[..] else { panic!("{received:?}") };
     let body = it.json();
     assert_eq!(
