@@ -159,6 +159,8 @@ const NOT_SEEN: &[&str] = &[
     r#"{APIGroups:["core.rukpak.io"], Resources:["bundledeployments"], Verbs:["get"]}"#,
     // Applying the ConfigMap is a patch. The API server checks this, too, if the ConfigMap does not exist.
     r#"{APIGroups:[""], Resources:["configmaps"], ResourceNames:["chandler-content"], Verbs:["create"]}"#,
+    // A replica that waits for the leader watches its Lease. There is one replica here.
+    r#"{APIGroups:["coordination.k8s.io"], Resources:["leases"], Verbs:["watch"]}"#,
     // No request uses it directly: the API server checks it for a request header.
     r#"{APIGroups:[""], Resources:["serviceaccounts"], ResourceNames:["deployer"], Verbs:["impersonate"]}"#,
 ];
