@@ -91,27 +91,6 @@ fn a_provisioner_that_crashes_does_not_conform() {
     assert_eq!((&written["schemaVersion"], &written["color"]), (&json!(1), &json!("red")));
 }
 
-/// It takes the texts of its files for what it is to do, so that it also returns names of formats that no format can have.
-#[test]
-fn the_hostile_provisioner_fails_each_check_for_its_own_reason() {
-    for (provision, check, part) in [
-        ("allocate", "renders", "memory"),
-        ("recurse", "renders", "call stack exhausted"),
-        ("emit-garbage", "renders", "is not JSON"),
-        ("emit-million", "renders", "exceeded the limit"),
-        ("internal", "renders", "failed"),
-        ("ok", "hostile-contents", "detect must return a format name"),
-    ] {
-        let bundle = [("detect", "hostile+v0"), ("provision", provision), ("argument", "x")];
-        let failures = failures(HOSTILE, &bundle, &[]);
-        assert!(problem(&failures, check).contains(part), "{provision}: {failures:?}");
-        // What it declares, and how it detects, is as it should be.
-        for check in ["facts", "detection", "detection-of-others", "schema"] {
-            assert!(failures.iter().all(|(failed, _)| failed != check), "{provision}: {failures:?}");
-        }
-    }
-}
-
 /// A component of `tests/guests/components`, in a file.
 fn guest(name: &str, directory: &Path) -> String {
     let archive = File::open(root().join(format!("tests/guests/components/{name}.wasm.zst"))).unwrap();
