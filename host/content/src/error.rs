@@ -263,7 +263,7 @@ fn git_reason(error: &GitError) -> &'static str {
 /// The cache is full: its limit is reached, and nothing else in it gives way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CacheFull {
-    /// What is in it is in use.
+    /// All of its content is in use.
     #[error(
         "the content cache of the controller is full: what is in use takes all of its {}; delete BundleDeployments that are not needed, or let \
          the administrator raise --content-cache-limit",

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
 mod common;
+#[path = "store/limit.rs"]
 mod limit;
 
 use std::{

@@ -91,7 +91,7 @@ fn adapt_container(container: &mut Container, settings: &Settings) {
     let quantity = |text: &String| Quantity(text.clone());
     let wanted = &settings.resources;
     let resources = container.resources.get_or_insert_default();
-    // What the file says of storage stays.
+    // The limits of storage in the file stay.
     let requests = [("cpu", &wanted.requests_cpu), ("memory", &wanted.requests_memory)];
     let requests = requests.map(|(name, text)| (name.to_owned(), quantity(text)));
     resources.requests.get_or_insert_default().extend(requests);

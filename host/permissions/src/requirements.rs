@@ -100,7 +100,7 @@ impl fmt::Display for Why {
             Self::Grants(object) => write!(f, "{object} grants it"),
             Self::GrantsTooMuch(object) => write!(
                 f,
-                "{object} grants so many permissions that they are not compared with those of the account (each verb, resource and name counts)"
+                "{object} grants so many permissions that they are not compared with the account's (each verb, resource and name counts)"
             ),
             Self::Delegates { object, what } => write!(f, "{object} {what}"),
             Self::Aggregates(object) => write!(f, "{object} aggregates other ClusterRoles"),

@@ -341,8 +341,8 @@ fn a_role_that_stands_for_a_million_permissions_is_not_split() {
     assert!(found.needs().len() < 100, "{}", found.needs().len());
     let too_much: Vec<String> = found.too_much().into_iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(too_much.join("\n"), @"
-    ClusterRole.rbac.authorization.k8s.io large grants so many permissions that they are not compared with those of the account (each verb, resource and name counts)
-    ClusterRoleBinding.rbac.authorization.k8s.io b grants so many permissions that they are not compared with those of the account (each verb, resource and name counts)
+    ClusterRole.rbac.authorization.k8s.io large grants so many permissions that they are not compared with the account's (each verb, resource and name counts)
+    ClusterRoleBinding.rbac.authorization.k8s.io b grants so many permissions that they are not compared with the account's (each verb, resource and name counts)
     ");
     assert!(found.summary().contains("large grants so many permissions"), "{}", found.summary());
     // The others are compared nevertheless.
@@ -392,7 +392,7 @@ fn many_bindings_to_one_role_take_the_work_of_one() {
     assert!(found.too_much().is_empty());
     assert_eq!(found.rules().len(), 1);
     assert_eq!(found.rules().values().flatten().map(PolicyRule::parts).sum::<usize>(), 512);
-    // What is held in the whole cluster is compared once for all namespaces.
+    // Permissions in the whole cluster are compared once for all namespaces.
     let many = bindings(|number| format!("n{number}"));
     let held = json!(
         (0..8)

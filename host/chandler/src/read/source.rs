@@ -77,7 +77,7 @@ async fn open_into(store: Store, origin: &Origin, registry: &RegistryOptions) ->
 }
 
 /// The files of a directory, and the directory that they begin in: like an archive, a directory that has nothing but the directory of a chart is
-/// the chart. What is uploaded as an archive has the same digest then.
+/// the chart. An archive of it has the same digest.
 async fn directory(store: &Store, path: &Path) -> Result<(Tree, PathBuf), CommandError> {
     let import = async |path: &Path| {
         let tree = store.import_directory(path).await;

@@ -142,7 +142,7 @@ async fn the_tests_of_an_installed_chart_run_on_demand() {
     let second = pods(&session).get(&format!("{name}-pod")).await.unwrap();
     assert_ne!(first.uid(), second.uid(), "an earlier run is replaced");
 
-    // What has not ended is deleted, after a timeout and after Ctrl-C.
+    // A test that has not ended is deleted, after a timeout and after Ctrl-C.
     set(&session, &name, "values.pod=stall").await;
     let late = session.run(&["test", &name, "--timeout", "3s", "-o", "json"]).await;
     assert_eq!(late.code, Some(3), "{}{}", late.stdout, late.stderr);

@@ -56,7 +56,7 @@ pub(super) struct Ledger {
 }
 
 struct State {
-    /// The bytes of everything. `u64::MAX` is no limit.
+    /// The bytes of everything. `u64::MAX` stands for none.
     limit: u64,
     users: Option<Arc<ListUsers>>,
     trees: HashMap<Digest, u64>,
@@ -86,7 +86,7 @@ enum Grant {
     Granted,
     /// There is not enough.
     Short,
-    /// What is written must end.
+    /// The write must end.
     GivesWay,
 }
 
@@ -425,7 +425,7 @@ impl Store {
         if ledger.lacks_records(bytes) { Err(self.full(false)) } else { Ok(()) }
     }
 
-    /// Counts again what is on the disk. What is complete or removed meanwhile counts as it is then.
+    /// Counts again what is on the disk. Content that is completed or removed meanwhile counts as it is then.
     pub(super) fn recount(&self) -> Result<(), StoreError> {
         let mut found = HashMap::new();
         for candidate in self.candidates()? {

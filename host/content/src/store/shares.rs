@@ -23,7 +23,7 @@ pub(super) struct Held {
     pub(super) users: Vec<Requester>,
 }
 
-/// The bytes of each tenant: of the content that it uses, in full whoever else uses it, and of what is written for it.
+/// The bytes of each tenant: of the content that it uses, in full even if others use it, too, and of what is written for it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Charges {
     namespaces: HashMap<String, u64>,

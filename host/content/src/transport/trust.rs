@@ -15,7 +15,7 @@ pub fn problem(error: &(dyn Error + 'static)) -> Option<String> {
     })
 }
 
-/// Whether a connection failed because the server does not speak TLS: its first bytes are no message of TLS. A server that closes the
+/// Whether a connection failed because the server does not speak TLS: its first bytes do not begin a message of TLS. A server that closes the
 /// connection, or refuses with an alert, may speak it.
 pub(crate) fn speaks_no_tls(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|cause| matches!(cause.downcast_ref(), Some(rustls::Error::InvalidMessage(_))))

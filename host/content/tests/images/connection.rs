@@ -37,7 +37,7 @@ async fn certificates_are_checked_unless_told_otherwise() {
         (pem("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n"), "InvalidAccess"),
         (pem("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "InvalidAccess"),
         (ImageAccess { insecure_skip_tls_verify: true, ..pem("nonsense") }, "InvalidAccess"),
-        // A registry on this machine is no exception: it is not asked without TLS, since it speaks TLS.
+        // This holds for a registry on this machine, too: it is not asked without TLS, since it speaks TLS.
         (ImageAccess::default(), "CertificateNotTrusted"),
     ] {
         let error = setup.images.resolve(&reference, &access).await.unwrap_err();

@@ -146,7 +146,7 @@ fn check_at(schema: &Json, draft: Draft, place: &str, depth: usize) -> Result<()
 fn wrong(shape: Shape, draft: Draft, value: &Json) -> Option<String> {
     let want = |holds: bool, what: &str| (!holds).then(|| format!("{} is not {what}", short(value)));
     match shape {
-        // What is wrong with it is found where it is checked as a schema.
+        // Its own faults are found where it is checked as a schema.
         Shape::Schema => want(value.is_object() || value.is_boolean(), "a schema"),
         Shape::SchemaOrSchemas if !value.is_array() => want(value.is_object() || value.is_boolean(), "a schema"),
         Shape::Schemas | Shape::SchemaOrSchemas => {

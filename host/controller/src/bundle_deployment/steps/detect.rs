@@ -150,7 +150,7 @@ impl Asking<'_> {
         let inputs = Digest::of_json(&("detect", self.digest, component));
         let (deployment, requester) = (self.name, self.requester.namespace());
         let call = Call { deployment, requester, inputs: &inputs, purpose: Purpose::Detect };
-        // Built-in components have no quarantine. What is not asked is not noted, so that it is asked once that is over.
+        // Built-in components have no quarantine. A component that is not asked is not noted, so that it is asked once that is over.
         let pass = match class.artifact.is_some().then(|| self.calls.admit(name, component, call)).transpose() {
             Ok(pass) => pass,
             Err(quarantined) => return Answer::NotReady(quarantined.to_string()),

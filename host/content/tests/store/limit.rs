@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::common::store;
 
 const KIB: u64 = 1 << 10;
-/// What may be written on behalf of tenants is 13 sixteenths of it: 832 KiB.
+/// Tenants may write 13 sixteenths of it: 832 KiB.
 const LIMIT: u64 = 1 << 20;
 
 /// A store with a limit, and who uses its content.
