@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::{
     ArchiveError, ContentError, LimitExceeded, StoreError,
-    store::{Room, own_file},
+    store::{FILE, Room, own_file},
 };
 
 /// What a server sends.
@@ -26,7 +26,7 @@ pub(crate) async fn save(
     most: u64,
     mut pass: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), ContentError>,
 ) -> Result<(), ContentError> {
-    room.take_for_file().await?;
+    room.take_for(FILE).await?;
     let mut file = tokio::fs::OpenOptions::from(own_file()).open(path).await.map_err(StoreError::at("create", path))?;
     let (mut size, mut written) = (0_u64, Vec::new());
     while let Some(chunk) = body.chunk().await? {
@@ -36,7 +36,7 @@ pub(crate) async fn save(
         }
         written.clear();
         pass(&chunk, &mut written)?;
-        room.take_for(written.len()).await?;
+        room.take_for(written.len() as u64).await?;
         file.write_all(&written).await.map_err(StoreError::at("write to", path))?;
     }
     Ok(file.flush().await.map_err(StoreError::at("write to", path))?)

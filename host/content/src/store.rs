@@ -54,6 +54,8 @@ use crate::{
 
 /// The age from which an incomplete record is a leftover.
 const LEFTOVER: Duration = Duration::from_mins(10);
+/// The directories of records.
+const RECORDS: [&str; 3] = ["images", "archives", uploads::DIRECTORY];
 
 /// A cache of trees by digest, and of the trees of images. A clone is the same store.
 #[derive(Clone, Debug)]
@@ -83,7 +85,7 @@ impl Store {
     pub fn open(directory: &Path, limits: Limits) -> Result<Self, StoreError> {
         let prepared = chandler_cache::root(directory);
         prepared.map_err(|error| unfit(directory, error))?;
-        for name in ["work", "trees", "images", "archives", uploads::DIRECTORY] {
+        for name in ["work", "trees"].into_iter().chain(RECORDS) {
             let directory = directory.join(name);
             chandler_cache::directory(&directory).map_err(|error| unfit(&directory, error))?;
         }
@@ -232,7 +234,7 @@ impl Store {
         match lock.try_lock() {
             Ok(()) => {
                 let mut removed = remove_children(&self.work(), |_| true)?;
-                for name in ["images", "archives", uploads::DIRECTORY] {
+                for name in RECORDS {
                     removed += remove_children(&self.inner.root.join(name), is_old_leftover)?;
                 }
                 if removed > 0 {
@@ -286,6 +288,5 @@ fn remove_children(directory: &Path, which: impl Fn(&fs::DirEntry) -> bool) -> R
 /// Whether a record was not completed and never will be: records are written without the lock, in far less time.
 fn is_old_leftover(entry: &fs::DirEntry) -> bool {
     let modified = entry.metadata().and_then(|metadata| metadata.modified());
-    let is_old = modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LEFTOVER));
-    is_old && entry.file_name().to_string_lossy().starts_with(chandler_cache::TEMPORARY)
+    modified.is_ok_and(|modified| chandler_cache::is_left_over(&entry.file_name(), modified, LEFTOVER))
 }

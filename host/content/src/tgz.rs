@@ -127,7 +127,7 @@ impl TemporaryFile {
     /// # Errors
     /// The cache or the disk is full, or the disk fails.
     pub async fn append(&mut self, bytes: &[u8]) -> Result<(), ContentError> {
-        self.room.take_for(bytes.len()).await?;
+        self.room.take_for(bytes.len() as u64).await?;
         // A write into the page cache; the thread is not worth a switch.
         let written = self.file.write_all(bytes);
         Ok(written.map_err(StoreError::at("write to", self.file.path()))?)

@@ -183,15 +183,19 @@ impl Client {
     ) -> Result<Response, RegistryError> {
         let headers = accept.map(|accept| (ACCEPT, HeaderValue::from_static(accept))).into_iter().collect();
         let before = self.authorization.lock().await.clone();
-        let response = self.first(&method, what, &headers, before.as_ref()).await?;
-        // Whom the registry leads to gets no credentials, and is not asked again.
-        if response.status() != StatusCode::UNAUTHORIZED || !self.connection().is_home(response.url()) {
-            return Ok(response);
+        let mut response = self.first(&method, what, &headers, before.as_ref()).await?;
+        if self.is_challenge(&response)
+            && let Some(authorization) = self.authorize(response.headers()).await?
+        {
+            response = self.send(&method, &self.url(what)?, &headers, Some(&authorization)).await?;
+            *self.authorization.lock().await = Some(authorization);
         }
-        let Some(authorization) = self.authorize(response.headers()).await? else { return Ok(response) };
-        let response = self.send(&method, &self.url(what)?, &headers, Some(&authorization)).await?;
-        *self.authorization.lock().await = Some(authorization);
         Ok(response)
+    }
+
+    /// Whether the registry wants another authorization. A server that it leads to gets no credentials, and is not asked again.
+    fn is_challenge(&self, response: &Response) -> bool {
+        response.status() == StatusCode::UNAUTHORIZED && self.connection().is_home(response.url())
     }
 
     /// Sends a request, after which it is known whether the registry speaks TLS.
@@ -257,15 +261,13 @@ impl Client {
             connection.one(url, request).await.map_err(|error| self.failed(error))
         };
         let before = self.authorization.lock().await.clone();
-        let response = one(before.as_ref()).await?;
-        if response.status() != StatusCode::UNAUTHORIZED || !is_home {
-            return self.checked(response).await;
+        let mut response = one(before.as_ref()).await?;
+        if self.is_challenge(&response)
+            && let Some(authorization) = self.authorize(response.headers()).await?
+        {
+            response = one(Some(&authorization)).await?;
+            *self.authorization.lock().await = Some(authorization);
         }
-        let Some(authorization) = self.authorize(response.headers()).await? else {
-            return self.checked(response).await;
-        };
-        let response = one(Some(&authorization)).await?;
-        *self.authorization.lock().await = Some(authorization);
         self.checked(response).await
     }
 

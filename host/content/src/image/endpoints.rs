@@ -163,13 +163,8 @@ impl Images {
     /// A client for an endpoint.
     pub(super) async fn client(&self, endpoint: &Endpoint) -> Result<Client, ContentError> {
         let inner = &self.inner;
-        let certificates = self.certificates(&endpoint.image).await?;
+        let certificates = inner.options.registries.read_certificates(&endpoint.image).await?;
         Client::new(endpoint, Purpose::Pull, certificates.as_ref(), &inner.options, &inner.roots, &inner.silent)
-    }
-
-    /// The certificates that the administrator set for a registry.
-    async fn certificates(&self, image: &ImageReference) -> Result<Option<HostCertificates>, ContentError> {
-        self.inner.options.registries.read_certificates(image).await
     }
 
     /// The answer of the first endpoint that has one. An endpoint that is not the last has its share of the time.

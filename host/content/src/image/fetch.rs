@@ -20,7 +20,7 @@ use crate::{
     ArchiveError, Archives, ContentError, LimitExceeded, Limits, Repositories, Store, StoreError, Tree, blocking,
     chart,
     path::entry_path,
-    store::{Asking, ImageKey, Known, Place, Workspace, own_file},
+    store::{Asking, FILE, ImageKey, Known, Place, Workspace, own_file},
     transport::{RequestLimits, Silent, SystemRoots},
     unpack::{self, Budget, Dialect, Overlay, RootedAt, UnpackError},
 };
@@ -480,12 +480,12 @@ async fn download(
     if path.exists() {
         return Ok(());
     }
-    work.room().take_for_file().await?;
+    work.room().take_for(FILE).await?;
     let mut file =
         tokio::fs::OpenOptions::from(own_file()).open(&path).await.map_err(StoreError::at("create", &path))?;
     let mut blob = Blob::request(client, image, layer).await?;
     while let Some(chunk) = blob.next().await? {
-        work.room().take_for(chunk.len()).await?;
+        work.room().take_for(chunk.len() as u64).await?;
         file.write_all(&chunk).await.map_err(StoreError::at("write to", &path))?;
     }
     file.flush().await.map_err(|error| StoreError::at("write to", &path)(error).into())

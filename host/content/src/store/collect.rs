@@ -9,7 +9,7 @@ use std::{
 
 use chandler_core::Digest;
 
-use super::Store;
+use super::{Store, room::counted};
 use crate::{
     StoreError,
     tree::{INDEX, PACK},
@@ -26,10 +26,24 @@ pub struct Collected {
     pub kept_bytes: u64,
 }
 
+/// A tree in the cache.
 pub(super) struct Candidate {
     pub(super) digest: Digest,
     bytes: u64,
+    /// What it counts for the limit.
+    pub(super) counted: u64,
     pub(super) used: SystemTime,
+}
+
+impl Candidate {
+    /// Reads the sizes and the time of use of a tree; what is missing counts nothing.
+    pub(super) fn of(digest: Digest, tree: &Path) -> Self {
+        let files = [INDEX, PACK].map(|name| fs::metadata(tree.join(name)).ok());
+        let [index, _] = &files;
+        let used = index.as_ref().and_then(|index| index.modified().ok()).unwrap_or(SystemTime::UNIX_EPOCH);
+        let lengths = files.map(|file| file.map_or(0, |metadata| metadata.len()));
+        Self { digest, bytes: lengths.into_iter().fold(0, u64::saturating_add), counted: counted(lengths), used }
+    }
 }
 
 impl Store {
@@ -66,7 +80,7 @@ impl Store {
             let name = entry.file_name();
             // The store did not create entries with other names, and does not remove them.
             let Ok(digest) = format!("sha256:{}", name.to_string_lossy()).parse() else { continue };
-            candidates.push(Candidate { digest, bytes: size(&entry.path()), used: last_use(&entry.path()) });
+            candidates.push(Candidate::of(digest, &entry.path()));
         }
         Ok(candidates)
     }
@@ -89,13 +103,4 @@ impl Store {
             Err(fs::TryLockError::Error(error)) => Err(StoreError::at("lock", path)(error)),
         }
     }
-}
-
-fn size(tree: &Path) -> u64 {
-    let bytes = |name| fs::metadata(tree.join(name)).map_or(0, |metadata| metadata.len());
-    bytes(INDEX).saturating_add(bytes(PACK))
-}
-
-fn last_use(tree: &Path) -> SystemTime {
-    fs::metadata(tree.join(INDEX)).and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
 }

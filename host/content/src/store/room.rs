@@ -17,14 +17,11 @@ use chandler_turns::Requester;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Store,
+    RECORDS, Store,
+    collect::Candidate,
     shares::{Charges, Held},
-    uploads,
 };
-use crate::{
-    CacheFull, ContentError, StoreError, blocking,
-    tree::{INDEX, PACK},
-};
+use crate::{CacheFull, ContentError, StoreError, blocking};
 
 /// What a file or a directory counts at least. File systems are made with an inode for so many bytes (mke2fs.conf, "inode_ratio").
 pub(crate) const FILE: u64 = 16 << 10;
@@ -235,14 +232,13 @@ impl Room {
         let Reserved { store, id } = self.0.as_ref();
         match store.inner.ledger.grant(*id, bytes) {
             Grant::Granted => Ok(()),
-            Grant::GivesWay => Err(store.full(true)),
+            Grant::GivesWay => Err(store.full(CacheFull::GaveWay)),
             Grant::Short => store.make_room(*id, bytes),
         }
     }
 
     /// [`Room::take`], without blocking the caller's thread.
-    pub(crate) async fn take_for(&self, bytes: usize) -> Result<(), ContentError> {
-        let bytes = bytes as u64;
+    pub(crate) async fn take_for(&self, bytes: u64) -> Result<(), ContentError> {
         if self.0.store.inner.ledger.grant(self.0.id, bytes) == Grant::Granted {
             return Ok(());
         }
@@ -250,15 +246,11 @@ impl Room {
         blocking::run(move || Ok(room.take(bytes)?)).await
     }
 
-    /// Takes room for a new file, without its bytes.
-    pub(crate) async fn take_for_file(&self) -> Result<(), ContentError> {
-        self.take_for(usize::try_from(FILE).unwrap_or(usize::MAX)).await
-    }
-
     /// Notes that a tree is complete, which was counted as written until now.
     pub(super) fn completed(&self, digest: &Digest) {
         let Reserved { store, id } = self.0.as_ref();
-        store.inner.ledger.completed(*id, digest.clone(), size(&store.tree_path(digest)));
+        let tree = Candidate::of(digest.clone(), &store.tree_path(digest));
+        store.inner.ledger.completed(*id, tree.digest, tree.counted);
     }
 }
 
@@ -295,9 +287,8 @@ impl Store {
         Room(Arc::new(Reserved { store: self.clone(), id }))
     }
 
-    fn full(&self, gave_way: bool) -> StoreError {
-        let limit = self.inner.ledger.state().limit;
-        let full = if gave_way { CacheFull::GaveWay(limit) } else { CacheFull::InUse(limit) };
+    fn full(&self, full: fn(u64) -> CacheFull) -> StoreError {
+        let full = full(self.inner.ledger.state().limit);
         StoreError::at("write to", self.work())(io::Error::new(io::ErrorKind::StorageFull, full))
     }
 
@@ -307,7 +298,7 @@ impl Store {
         let _one_at_a_time = ledger.making.lock();
         match ledger.grant(id, bytes) {
             Grant::Granted => return Ok(()),
-            Grant::GivesWay => return Err(self.full(true)),
+            Grant::GivesWay => return Err(self.full(CacheFull::GaveWay)),
             Grant::Short => {}
         }
         let (is_old, users) = {
@@ -323,8 +314,8 @@ impl Store {
         }
         match ledger.grant(id, bytes) {
             Grant::Granted => Ok(()),
-            Grant::Short => Err(self.full(false)),
-            Grant::GivesWay => Err(self.full(true)),
+            Grant::Short => Err(self.full(CacheFull::InUse)),
+            Grant::GivesWay => Err(self.full(CacheFull::GaveWay)),
         }
     }
 
@@ -347,11 +338,11 @@ impl Store {
         let mut held: Vec<Held> = self
             .candidates()?
             .into_iter()
-            .map(|candidate| Held {
-                users: users.remove(&candidate.digest).unwrap_or_default(),
-                bytes: size(&self.tree_path(&candidate.digest)),
-                digest: candidate.digest,
-                used: candidate.used,
+            .map(|Candidate { digest, counted, used, .. }| Held {
+                users: users.remove(&digest).unwrap_or_default(),
+                bytes: counted,
+                digest,
+                used,
             })
             .collect();
         let mut charges = Charges::of(&held, others.iter().map(|(_, requester, reserved)| (requester, *reserved)));
@@ -422,18 +413,15 @@ impl Store {
                 Err(error) => return Err(StoreError::at("remove", path)(error)),
             }
         }
-        if ledger.lacks_records(bytes) { Err(self.full(false)) } else { Ok(()) }
+        if ledger.lacks_records(bytes) { Err(self.full(CacheFull::InUse)) } else { Ok(()) }
     }
 
     /// Counts again what is on the disk. Content that is completed or removed meanwhile counts as it is then.
     pub(super) fn recount(&self) -> Result<(), StoreError> {
-        let mut found = HashMap::new();
-        for candidate in self.candidates()? {
-            let bytes = size(&self.tree_path(&candidate.digest));
-            found.insert(candidate.digest, bytes);
-        }
+        let found: HashMap<Digest, u64> =
+            self.candidates()?.into_iter().map(|candidate| (candidate.digest, candidate.counted)).collect();
         let mut records = 0_u64;
-        for name in ["images", "archives", uploads::DIRECTORY] {
+        for name in RECORDS {
             for (_, metadata) in files_in(&self.inner.root.join(name))? {
                 records = records.saturating_add(on_disk(metadata.len()));
             }
@@ -475,10 +463,9 @@ pub(super) fn on_disk(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(BLOCK).unwrap_or(u64::MAX).max(FILE)
 }
 
-/// What a tree counts.
-fn size(tree: &Path) -> u64 {
-    let bytes = |name| on_disk(fs::metadata(tree.join(name)).map_or(0, |metadata| metadata.len()));
-    FILE.saturating_add(bytes(INDEX)).saturating_add(bytes(PACK))
+/// What a tree with an index and a pack of these lengths counts.
+pub(super) fn counted(lengths: [u64; 2]) -> u64 {
+    lengths.into_iter().map(on_disk).fold(FILE, u64::saturating_add)
 }
 
 /// What a workspace counts before anything is written to it: its directory, and the files of a tree.

@@ -28,6 +28,7 @@ use crate::{AccessError, ImageOptions};
 const REDIRECTS: usize = 5;
 
 /// A client for one server.
+#[derive(Clone)]
 pub(crate) struct Connection {
     http: Client,
     /// Scheme, host and port of the server: the only origin that gets credentials.
@@ -90,13 +91,12 @@ impl Connection {
 
     /// This connection without TLS, to the same port. `None` if the scheme of the server cannot be replaced.
     pub(crate) fn without_tls(&self) -> Option<Self> {
-        let mut home = self.home.clone();
+        let mut plain = self.clone();
         // The port is kept: the default of the other scheme is another server.
-        let port = home.port_or_known_default();
-        home.set_scheme("http").ok()?;
-        home.set_port(port).ok()?;
-        let (http, name) = (self.http.clone(), self.name.clone());
-        Some(Self { http, home, name, guard: self.guard.clone(), options: Arc::clone(&self.options) })
+        let port = plain.home.port_or_known_default();
+        plain.home.set_scheme("http").ok()?;
+        plain.home.set_port(port).ok()?;
+        Some(plain)
     }
 
     /// Scheme, host and port of the server.
