@@ -1,16 +1,23 @@
 //! Files that only this user can read and write.
 
 use std::{
+    ffi::OsStr,
     fs::File,
     io::{self, Read as _, Write as _},
     os::unix::fs::MetadataExt as _,
     path::Path,
+    time::{Duration, SystemTime},
 };
 
 use rustix::fs::{Mode, OFlags};
 
 /// The prefix of the names of temporary files.
 pub const TEMPORARY: &str = ".new-";
+
+/// Whether a file of this name is a temporary one that a crash left: nothing was written to it for longer than `age`.
+pub fn is_left_over(name: &OsStr, modified: SystemTime, age: Duration) -> bool {
+    name.to_string_lossy().starts_with(TEMPORARY) && modified.elapsed().is_ok_and(|elapsed| elapsed > age)
+}
 
 /// Reads a regular file that only this user can access, of at most `limit` bytes, without following links.
 ///

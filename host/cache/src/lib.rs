@@ -3,7 +3,7 @@
 //! | item | purpose |
 //! |---|---|
 //! | [`directory`], [`root`] | a directory that belongs to this user, and that no other user can write to or read |
-//! | [`read`], [`write`](fn@write) | a file in that directory, without following links |
+//! | [`read`], [`write`](fn@write), [`is_left_over`] | a file in that directory, without following links, and what a crash left of one |
 //! | [`Key`] | authenticates files: a user who cannot read the key cannot forge a file |
 
 mod directory;
@@ -12,6 +12,6 @@ mod key;
 
 pub use self::{
     directory::{Unfit, directory, root},
-    file::{TEMPORARY, read, write},
+    file::{TEMPORARY, is_left_over, read, write},
     key::{Key, TAG_BYTES},
 };

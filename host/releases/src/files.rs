@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use chandler_cache::{Key, TAG_BYTES, TEMPORARY};
+use chandler_cache::{Key, TAG_BYTES, is_left_over};
 use chandler_core::Digest;
 
 use crate::format;
@@ -111,11 +111,10 @@ impl Files {
             // It may be gone by now.
             let Ok(metadata) = entry.metadata() else { continue };
             let (name, used) = (entry.file_name(), metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH));
-            let name = name.to_string_lossy();
-            if name.starts_with(TEMPORARY) && used.elapsed().is_ok_and(|age| age > LEFT_OVER) {
+            if is_left_over(&name, used, LEFT_OVER) {
                 let _ = fs::remove_file(entry.path());
             }
-            if let Ok(key) = format!("sha256:{name}").parse() {
+            if let Ok(key) = format!("sha256:{}", name.to_string_lossy()).parse() {
                 kept.push(Kept { key, bytes: metadata.len(), used });
             }
         }

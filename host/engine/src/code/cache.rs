@@ -117,17 +117,14 @@ impl CodeCache {
 
     /// Removes the least recently used files until the rest fits, and temporary files that a crash left.
     fn prune(&self) -> io::Result<()> {
-        let now = SystemTime::now();
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
             let (name, metadata) = (entry.file_name(), entry.metadata()?);
-            let (name, used) = (name.to_string_lossy(), metadata.modified()?);
-            if name.ends_with(SUFFIX) {
+            let used = metadata.modified()?;
+            if name.to_string_lossy().ends_with(SUFFIX) {
                 files.push((used, metadata.len(), entry.path()));
-            } else if name.starts_with(chandler_cache::TEMPORARY)
-                && now.duration_since(used).is_ok_and(|age| age > STALE_AGE)
-            {
+            } else if chandler_cache::is_left_over(&name, used, STALE_AGE) {
                 remove(&entry.path())?;
             }
         }
