@@ -111,16 +111,7 @@ impl<T> Rotation<T> {
     /// Removes the item of a turn. Its namespace, and its account in it, are then the last ones.
     pub(crate) fn pop_of(&mut self, turn: &Turn) -> Option<T> {
         let ring = self.ring_mut(turn.lane);
-        let accounts = ring.queues.get_mut(&turn.namespace)?;
-        let item = accounts.pop_named(&turn.account)?;
-        let is_empty = accounts.is_empty();
-        let place = ring.order.iter().position(|name| *name == turn.namespace);
-        let namespace = place.and_then(|place| ring.order.remove(place));
-        if is_empty {
-            ring.queues.remove(&turn.namespace);
-        } else {
-            ring.order.extend(namespace);
-        }
+        let item = ring.pop_named(&turn.namespace, |accounts| accounts.pop_named(&turn.account, Queue::pop))?;
         self.had_turn(turn.lane);
         Some(item)
     }
@@ -183,17 +174,17 @@ impl<Q: Queue> Ring<Q> {
         })
     }
 
-    /// Removes the first item of the queue of this name, which is then the last one.
-    fn pop_named(&mut self, name: &Arc<str>) -> Option<Q::Item> {
+    /// Removes an item of the queue of this name, which is then the last one.
+    fn pop_named(&mut self, name: &Arc<str>, pop: impl FnOnce(&mut Q) -> Option<Q::Item>) -> Option<Q::Item> {
         let place = self.order.iter().position(|other| other == name)?;
         let name = self.order.remove(place)?;
-        self.pop_queue(name)
+        self.pop_queue(name, pop)
     }
 
-    /// Removes the first item of a queue that was taken out of the order, and puts the queue at the end if it has more.
-    fn pop_queue(&mut self, name: Arc<str>) -> Option<Q::Item> {
+    /// Removes an item of a queue that was taken out of the order, and puts the queue at the end if it has more.
+    fn pop_queue(&mut self, name: Arc<str>, pop: impl FnOnce(&mut Q) -> Option<Q::Item>) -> Option<Q::Item> {
         let queue = self.queues.get_mut(&name)?;
-        let item = queue.pop();
+        let item = pop(queue);
         if queue.is_empty() {
             self.queues.remove(&name);
         } else {
@@ -212,7 +203,7 @@ impl<Q: Queue> Queue for Ring<Q> {
 
     fn pop(&mut self) -> Option<Self::Item> {
         let name = self.order.pop_front()?;
-        self.pop_queue(name)
+        self.pop_queue(name, Q::pop)
     }
 
     fn retain(&mut self, keep: &mut impl FnMut(&Self::Item) -> bool) {
