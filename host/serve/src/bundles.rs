@@ -6,7 +6,7 @@ use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
-use chandler_content::{ArchivedContent, ContentError, Store};
+use chandler_content::{ArchivedContent, Store};
 use chandler_core::Digest;
 use headers::{AcceptRanges, ContentLength, ContentRange, ETag, HeaderMapExt as _};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
@@ -20,6 +20,9 @@ use crate::{
 
 /// How many archives are written and sent at once. Each takes the space of its content on the disk meanwhile.
 const ARCHIVES: usize = 4;
+
+/// What failed, for the log.
+const UNWRITTEN: &str = "an archive of a bundle cannot be written";
 
 /// Writes archives.
 pub(crate) struct Bundles {
@@ -69,30 +72,17 @@ impl Bundles {
         let store = self.store.clone();
         let written = tokio::task::spawn_blocking(move || {
             let Some(tree) = store.tree(&digest) else { return Ok(None) };
-            let file = store.archived(&tree, "").map_err(|error| unwritten(error.into()))?;
-            let bytes = ArchivedContent::bytes(&file).map_err(|error| failed(&error))?;
+            let file = store.archived(&tree, "").map_err(|error| Refusal::unwritten(UNWRITTEN, error))?;
+            let bytes = ArchivedContent::bytes(&file).map_err(|error| Refusal::failed(UNWRITTEN, &error))?;
             Ok(Some((file, bytes)))
         });
         match written.await {
             Ok(Ok(Some(archive))) => Ok(archive),
             Ok(Ok(None)) => Err(Refusal::Absent("its content is no longer in the cache of the controller".to_owned())),
             Ok(Err(refused)) => Err(refused),
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(Refusal::failed(UNWRITTEN, &error)),
         }
     }
-}
-
-/// An archive that cannot be written.
-fn unwritten(error: ContentError) -> Refusal {
-    match error {
-        ContentError::CacheFull(full) => Refusal::Full(full.to_string()),
-        error => failed(&error),
-    }
-}
-
-fn failed(error: &dyn std::error::Error) -> Refusal {
-    tracing::warn!(%error, "an archive of a bundle cannot be written");
-    Refusal::Failed
 }
 
 /// The tag of an archive. The compression may differ between versions.

@@ -106,15 +106,10 @@ impl Catalogs {
             Ok((_, Ok(_))) => {
                 Err(Refusal::Absent("its content is no longer in the cache of the controller".to_owned()))
             }
-            Ok((_, Err(error))) => Err(failed(&error)),
-            Err(error) => Err(failed(&error)),
+            Ok((_, Err(error))) => Err(Refusal::failed("a catalog cannot be read", &error)),
+            Err(error) => Err(Refusal::failed("a catalog cannot be read", &error)),
         }
     }
-}
-
-fn failed(error: &dyn std::error::Error) -> Refusal {
-    tracing::warn!(%error, "a catalog cannot be read");
-    Refusal::Failed
 }
 
 fn write(index: &Index, tree: &Tree, wanted: &Wanted, sink: &mut body::Sink) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! Answers without content.
 
 use axum::response::{IntoResponse, Response};
+use chandler_content::ContentError;
 use http::{
     HeaderValue, StatusCode,
     header::{RETRY_AFTER, WWW_AUTHENTICATE},
@@ -33,6 +34,22 @@ pub(crate) enum Refusal {
     Full(String),
     /// The disk failed. The log has the cause.
     Failed,
+}
+
+impl Refusal {
+    /// The disk failed, or a task that uses it. `what` is for the log.
+    pub(crate) fn failed(what: &str, error: &dyn std::error::Error) -> Self {
+        tracing::warn!(%error, "{what}");
+        Self::Failed
+    }
+
+    /// Content cannot be written, though it may be right: the cache is full, or the disk failed.
+    pub(crate) fn unwritten(what: &str, error: impl Into<ContentError>) -> Self {
+        match error.into() {
+            ContentError::CacheFull(full) => Self::Full(full.to_string()),
+            error => Self::failed(what, &error),
+        }
+    }
 }
 
 impl IntoResponse for Refusal {

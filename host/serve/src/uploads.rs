@@ -6,7 +6,7 @@ use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
-use chandler_content::{ContentError, FailureClass, Store, Upload};
+use chandler_content::{FailureClass, Store, Upload};
 use chandler_core::{Content as _, Digest};
 use chandler_turns::Requester;
 use futures::StreamExt as _;
@@ -24,6 +24,9 @@ const UPLOADS: usize = 8;
 /// How long a client may take for the next part, and for all of them.
 const PART_TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_mins(10);
+
+/// What failed, for the log.
+const UNSTORED: &str = "an upload cannot be stored";
 
 /// What is uploaded for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +99,9 @@ impl Uploads {
         let most = store.limits().download_bytes;
         let begun = store.clone();
         let created = tokio::task::spawn_blocking(move || begun.temporary_file()).await;
-        let mut file = created.map_err(|error| failed(&error))?.map_err(|error| unstored(error.into()))?;
+        let mut file = created
+            .map_err(|error| Refusal::failed(UNSTORED, &error))?
+            .map_err(|error| Refusal::unwritten(UNSTORED, error))?;
         let (mut parts, mut size) = (body.into_data_stream(), 0_u64);
         place.begin();
         while let Some(part) =
@@ -108,7 +113,7 @@ impl Uploads {
             if size > most {
                 return Err(Refusal::TooLarge(most));
             }
-            file.append(&part).await.map_err(unstored)?;
+            file.append(&part).await.map_err(|error| Refusal::unwritten(UNSTORED, error))?;
         }
         place.end();
         match store.import_archive(file.path()).await {
@@ -117,7 +122,7 @@ impl Uploads {
                 Ok(tree.digest().clone())
             }
             Err(error) if error.class() == FailureClass::Permanent => Err(Refusal::Unusable(error.to_string())),
-            Err(error) => Err(unstored(error)),
+            Err(error) => Err(Refusal::unwritten(UNSTORED, error)),
         }
     }
 
@@ -146,21 +151,8 @@ impl Uploads {
                 "other content was uploaded before, and spec.source.upload.digest does not say which one is wanted"
                     .to_owned(),
             )),
-            Ok(Err(error)) => Err(unstored(error.into())),
-            Err(error) => Err(failed(&error)),
+            Ok(Err(error)) => Err(Refusal::unwritten(UNSTORED, error)),
+            Err(error) => Err(Refusal::failed(UNSTORED, &error)),
         }
     }
-}
-
-/// Content that cannot be written, though it may be right.
-fn unstored(error: ContentError) -> Refusal {
-    match error {
-        ContentError::CacheFull(full) => Refusal::Full(full.to_string()),
-        error => failed(&error),
-    }
-}
-
-fn failed(error: &dyn std::error::Error) -> Refusal {
-    tracing::warn!(%error, "an upload cannot be stored");
-    Refusal::Failed
 }
