@@ -8,7 +8,7 @@ mod series;
 
 use std::{
     any::Any,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fmt::Debug,
     sync::Arc,
     time::Instant,
@@ -192,6 +192,14 @@ fn content(event: &Event) -> Digest {
         .as_ref()
         .map(|object| (&object.api_version, &object.kind, &object.namespace, &object.name, &object.uid));
     Digest::of_json(&json!([object, event.type_, event.reason, event.action, event.note]))
+}
+
+/// Forgets what has ended at this time, and at least half of all, what ends first.
+fn make_room<V>(all: &mut HashMap<Digest, V>, now: Instant, end: impl Fn(&V) -> Instant) {
+    let mut ends: Vec<Instant> = all.values().map(&end).collect();
+    ends.sort_unstable();
+    let median = ends.get(ends.len() / 2).copied().unwrap_or(now);
+    all.retain(|_, value| end(value) > median.max(now));
 }
 
 /// The first bytes of a text, to the end of a character.

@@ -29,18 +29,10 @@ impl Rates {
             return false;
         }
         if self.0.len() >= REMEMBERED && !self.0.contains_key(&object) {
-            self.make_room(now);
+            super::make_room(&mut self.0, now, |due| *due);
         }
         self.0.insert(object, due + EVERY);
         true
-    }
-
-    /// Forgets objects without recent Events, and at least half of all, the ones with the fewest first.
-    fn make_room(&mut self, now: Instant) {
-        let mut dues: Vec<Instant> = self.0.values().copied().collect();
-        dues.sort_unstable();
-        let median = dues.get(dues.len() / 2).copied().unwrap_or(now);
-        self.0.retain(|_, due| *due > median && *due > now);
     }
 }
 

@@ -49,7 +49,8 @@ impl Published {
     /// Notes that an Event was created.
     pub(super) fn created(&mut self, content: Digest, name: String, now: Instant) {
         if self.0.len() >= REMEMBERED {
-            self.make_room(now);
+            // The next time of those that are forgotten is far away.
+            super::make_room(&mut self.0, now, |entry| entry.last + SERIES_ENDS);
         }
         self.0.insert(content, Entry { name, count: 1, last: now });
     }
@@ -57,14 +58,6 @@ impl Published {
     /// Forgets an Event that no longer exists.
     pub(super) fn forget(&mut self, content: &Digest) {
         self.0.remove(content);
-    }
-
-    /// Forgets what cannot recur any more, and at least half of all, the oldest first: the next time is far away then.
-    fn make_room(&mut self, now: Instant) {
-        let mut times: Vec<Instant> = self.0.values().map(|entry| entry.last).collect();
-        times.sort_unstable();
-        let median = times.get(times.len() / 2).copied().unwrap_or(now);
-        self.0.retain(|_, entry| entry.last > median && now.duration_since(entry.last) < SERIES_ENDS);
     }
 }
 
