@@ -8,7 +8,7 @@ use std::time::Duration;
 use chandler_api::BundleDeployment;
 use chandler_decisions::account::{account, recorded, requester};
 use chandler_permissions::AccountPolicy;
-use chandler_source::{Resolution, Source};
+use chandler_source::{Resolution, Source, Sources};
 use chandler_turns::{Requester, Rotation};
 use futures::{StreamExt as _, stream};
 
@@ -45,14 +45,21 @@ pub(crate) async fn run(preparer: &Preparer) {
 /// Polls one source. Returns whether its BundleDeployment must be reconciled.
 pub(super) async fn poll(name: &str, asked: &Resolution, preparer: &Preparer) -> bool {
     let resolutions = &preparer.memory.resolutions;
-    if !is_wanted(name, asked, preparer) {
+    let guarded = preparer.deployments.guarded(name);
+    let deployment = guarded.as_ref().and_then(|guarded| guarded.0.as_ref().ok());
+    let policy = &preparer.cluster.options.accounts;
+    let Some(deployment) = deployment.filter(|deployment| wants(deployment, &asked.source, policy)) else {
         resolutions.renew(name, asked, None);
         return false;
-    }
-    let deployment = preparer.deployments.get(name);
-    let account = deployment.and_then(|it| recorded(&it, &preparer.cluster.options.accounts));
-    let sources = preparer.components.sources.on_behalf_of(requester_of(name, preparer)).with_account(account);
-    sources.poll(name, asked, resolutions).await
+    };
+    sources_for(deployment, preparer).poll(name, asked, resolutions).await
+}
+
+/// The sources for a BundleDeployment, on behalf of its account.
+pub(super) fn sources_for(deployment: &BundleDeployment, preparer: &Preparer) -> Sources {
+    let policy = &preparer.cluster.options.accounts;
+    let sources = preparer.components.sources.on_behalf_of(requester(deployment, policy));
+    sources.with_account(recorded(deployment, policy))
 }
 
 /// On whose behalf the source of a BundleDeployment is polled. A BundleDeployment that is gone is not polled.
@@ -60,13 +67,6 @@ pub(super) fn requester_of(name: &str, preparer: &Preparer) -> Requester {
     let deployment = preparer.deployments.get(name);
     deployment
         .map_or_else(Requester::controller, |deployment| requester(&deployment, &preparer.cluster.options.accounts))
-}
-
-/// Whether a BundleDeployment still has this source.
-fn is_wanted(name: &str, asked: &Resolution, preparer: &Preparer) -> bool {
-    let guarded = preparer.deployments.guarded(name);
-    let deployment = guarded.as_ref().and_then(|guarded| guarded.0.as_ref().ok());
-    deployment.is_some_and(|deployment| wants(deployment, &asked.source, &preparer.cluster.options.accounts))
 }
 
 /// Whether a BundleDeployment has this source, and is neither suspended nor refused because it names no ServiceAccount.

@@ -5,17 +5,12 @@ use std::time::{Duration, Instant};
 use chandler_api::{BundleDeployment, BundleSource, Reason, Revision};
 use chandler_content::{ContentError, Store, Tree};
 use chandler_core::{Content as _, Digest};
-use chandler_decisions::{
-    account::{recorded, requester},
-    assessment::Unpacked,
-    problem::Problem,
-    revisions,
-};
+use chandler_decisions::{assessment::Unpacked, problem::Problem, revisions};
 use chandler_monitoring::{Metrics, Step};
 use chandler_source::{Grantee, Obtained, Resolutions, Source, SourceError, Sources, Wanted, describe};
 use kube::ResourceExt as _;
 
-use super::super::preparer::Preparer;
+use super::super::{polls::sources_for, preparer::Preparer};
 use crate::{growth::Growth, monitoring::note_fetch, problem};
 
 /// Content that was fetched and verified.
@@ -46,10 +41,7 @@ impl<'a> SourceHandles<'a> {
         let Preparer { components, memory, cluster, .. } = preparer;
         let options = &cluster.options;
         Self {
-            sources: components
-                .sources
-                .on_behalf_of(requester(deployment, &options.accounts))
-                .with_account(recorded(deployment, &options.accounts)),
+            sources: sources_for(deployment, preparer),
             store: components.images.store(),
             resolutions: &memory.resolutions,
             poll_interval: options.image_poll_interval,
