@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rule::{ALL, PolicyRule, has, path_covers};
+use crate::rule::{ALL, PolicyRule, has, of_every_resource, path_covers};
 
 /// The length up to which a list is searched in order.
 const SHORT: usize = 8;
@@ -79,34 +79,8 @@ fn any(texts: &[String], text: &str) -> bool {
 
 /// Splits a rule into rules of one verb, one resource (or path) and at most one name.
 pub fn break_down(rule: &PolicyRule) -> Vec<PolicyRule> {
-    let one = |text: &String| vec![text.clone()];
     let mut parts = Vec::new();
-    for group in &rule.api_groups {
-        for resource in &rule.resources {
-            for verb in &rule.verbs {
-                let part = PolicyRule {
-                    verbs: one(verb),
-                    api_groups: one(group),
-                    resources: one(resource),
-                    ..PolicyRule::default()
-                };
-                if rule.resource_names.is_empty() {
-                    parts.push(part);
-                } else {
-                    let names = rule.resource_names.iter();
-                    parts.extend(names.map(|name| PolicyRule { resource_names: one(name), ..part.clone() }));
-                }
-            }
-        }
-    }
-    for path in &rule.non_resource_urls {
-        let verbs = rule.verbs.iter();
-        parts.extend(verbs.map(|verb| PolicyRule {
-            verbs: one(verb),
-            non_resource_urls: one(path),
-            ..PolicyRule::default()
-        }));
-    }
+    add_uncovered(&[], rule, &mut parts);
     parts
 }
 
@@ -133,14 +107,15 @@ impl<'a> Texts<'a> {
     }
 }
 
+/// Whether a list has all of these texts.
+fn has_all(owned: &[String], wanted: &[String]) -> bool {
+    let owned = Texts::new(owned, wanted.len());
+    wanted.iter().all(|text| owned.has(text))
+}
+
 /// Whether a rule contains another one as a whole. Names are compared last: a rule can have very many of them.
 fn covers(rule: &PolicyRule, wanted: &PolicyRule) -> bool {
-    let all = |owned: &[String], wanted: &[String]| {
-        has(owned, ALL) || {
-            let owned = Texts::new(owned, wanted.len());
-            wanted.iter().all(|text| owned.has(text))
-        }
-    };
+    let all = |owned: &[String], wanted: &[String]| has(owned, ALL) || has_all(owned, wanted);
     let resources = || {
         has(&rule.resources, ALL) || {
             let owned = Texts::new(&rule.resources, wanted.resources.len());
@@ -153,18 +128,14 @@ fn covers(rule: &PolicyRule, wanted: &PolicyRule) -> bool {
     };
     let names = || {
         rule.resource_names.is_empty()
-            || (!wanted.resource_names.is_empty() && {
-                let owned = Texts::new(&rule.resource_names, wanted.resource_names.len());
-                wanted.resource_names.iter().all(|name| owned.has(name))
-            })
+            || (!wanted.resource_names.is_empty() && has_all(&rule.resource_names, &wanted.resource_names))
     };
     all(&rule.verbs, &wanted.verbs) && all(&rule.api_groups, &wanted.api_groups) && resources() && paths() && names()
 }
 
 /// Whether a list of resources has a resource, or that subresource of every resource, or everything.
 fn has_resource(owned: &Texts<'_>, resource: &str) -> bool {
-    let of_every_resource = || resource.split_once('/').map(|(_, subresource)| format!("*/{subresource}"));
-    owned.has(resource) || owned.has(ALL) || of_every_resource().is_some_and(|every| owned.has(&every))
+    owned.has(resource) || owned.has(ALL) || of_every_resource(resource).is_some_and(|every| owned.has(&every))
 }
 
 /// Joins the verbs of parts with the same group, resource and name.

@@ -19,7 +19,7 @@ use crate::{
     missing::Held,
     requirements::{Item, Need, Scope, Why, one},
     role::{GROUP, Role, RoleRef},
-    rule::PolicyRule,
+    rule::{LONG, PolicyRule},
 };
 
 /// The most permissions, each of one verb, one resource and at most one name, of one role in one scope that are compared with what an account
@@ -30,8 +30,6 @@ const PARTS: usize = 50_000;
 const ALL_PARTS: usize = 4 * PARTS;
 /// How many texts of a rule that is compared as a whole count as one permission.
 const WHOLE: usize = 64;
-/// The bytes of a permission that count as one.
-const LONG: usize = 256;
 /// The most steps that collecting the rules of all aggregated ClusterRoles of a release takes.
 const COLLECTED: usize = 200_000;
 

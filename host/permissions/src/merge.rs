@@ -32,8 +32,7 @@ fn sort_key(rule: &PolicyRule) -> impl Ord + '_ {
 /// Removes parts that another part contains. Of parts that contain each other, the first remains.
 fn without_covered(parts: BTreeSet<PolicyRule>) -> Vec<PolicyRule> {
     let all = Parts::new(parts.iter());
-    let covered: BTreeSet<&PolicyRule> = parts.iter().filter(|part| all.contain_more_than(part)).collect();
-    parts.iter().filter(|part| !covered.contains(part)).cloned().collect()
+    parts.iter().filter(|part| !all.contain_more_than(part)).cloned().collect()
 }
 
 /// Parts, for finding the part that contains another one without a comparison with each: its lists are equal, or have `*`.
@@ -75,7 +74,7 @@ impl<'a> Parts<'a> {
                 same() || self.has_prefix(allowed, path, |pattern| allowed != verb || pattern != path)
             }),
             ([group], [resource], []) => {
-                let of_every = resource.split_once('/').map(|(_, subresource)| format!("*/{subresource}"));
+                let of_every = of_every_resource(resource);
                 let mut resources = [Some(resource.as_str()), of_every.as_deref(), Some(ALL)].into_iter().flatten();
                 let names = [&part.resource_names[..], &[]];
                 resources.any(|resource| {

@@ -12,7 +12,7 @@ use crate::{
 /// Matches every verb, group, resource or path.
 pub const ALL: &str = "*";
 /// The bytes of a text that count as one text.
-const LONG: usize = 256;
+pub(crate) const LONG: usize = 256;
 
 /// A rule of `rbac.authorization.k8s.io/v1`. `null` is read as an empty list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -110,6 +110,11 @@ impl PolicyRule {
             }
         })
     }
+}
+
+/// The same subresource of every resource; none for a resource itself.
+pub(crate) fn of_every_resource(resource: &str) -> Option<String> {
+    resource.split_once('/').map(|(_, subresource)| format!("*/{subresource}"))
 }
 
 /// Whether an allowed path matches a path: both are the same, or the allowed path ends in `*` and the rest is a prefix.
