@@ -204,9 +204,9 @@ impl Reader {
         self.informers.forget(owner);
     }
 
-    /// The wanted objects of a kind that belong to a set, in one or all namespaces, and those whose state is unknown; starts to watch the kind if necessary. None if the
-    /// kind is not watched, because it is not served or may not be watched, or because the watch is interrupted. Then the caller
-    /// must make a request.
+    /// The wanted objects of a kind that belong to a set, in one or all namespaces, and the ones whose state is unknown; starts to watch the kind
+    /// if necessary. `None` if the kind is not watched, because it is not served or may not be watched, or because the watch is interrupted. Then
+    /// the caller must make a request.
     pub async fn members(
         &self,
         kind: &ApiResource,

@@ -27,9 +27,7 @@ pub(crate) struct Observed {
 
 impl<'de> Deserialize<'de> for Observed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let object = Value::deserialize(deserializer)?;
-        let claims = Claims::of(&object);
-        Ok(Self { metadata: metadata(&object), claims, json: serde_json::to_vec(&object).map_err(D::Error::custom)? })
+        Self::of(&Value::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
@@ -67,6 +65,10 @@ impl Resource for Observed {
 }
 
 impl Observed {
+    fn of(object: &Value) -> serde_json::Result<Self> {
+        Ok(Self { metadata: metadata(object), claims: Claims::of(object), json: serde_json::to_vec(object)? })
+    }
+
     /// The object with the label values that the store needs.
     pub(crate) fn seen(self, labels: &Labels) -> Seen {
         let Self { metadata, claims, json } = self;
@@ -94,8 +96,7 @@ pub struct Labels {
 
 /// An object that the API server returned.
 pub(crate) fn seen(object: &Value, labels: &Labels) -> Option<Seen> {
-    let json = serde_json::to_vec(object).ok()?;
-    Some(Observed { metadata: metadata(object), claims: Claims::of(object), json }.seen(labels))
+    Some(Observed::of(object).ok()?.seen(labels))
 }
 
 fn metadata(object: &Value) -> ObjectMeta {

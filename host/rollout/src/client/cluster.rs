@@ -32,6 +32,9 @@ pub(crate) struct Page {
     pub(crate) next: Option<String>,
 }
 
+/// Which objects of a list are kept in memory.
+type Keeps<'a> = &'a (dyn Fn(&Value) -> bool + Sync);
+
 /// Builds a list request, for whole objects or for their metadata.
 type List = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 
@@ -71,6 +74,11 @@ impl Cluster {
         name: &str,
     ) -> Result<Option<Value>, ApiError> {
         let request = at(resource, namespace).get(name, &kube::api::GetParams::default()).map_err(built)?;
+        self.existing(request).await
+    }
+
+    /// The object that a request reads, if it exists.
+    async fn existing(&self, request: http::Request<Vec<u8>>) -> Result<Option<Value>, ApiError> {
         match self.client.request(request).await {
             Ok(object) => Ok(Some(object)),
             Err(error) => match ApiError::from(error) {
@@ -88,7 +96,7 @@ impl Cluster {
         selector: &str,
     ) -> Result<Vec<Value>, ApiError> {
         let parameters = ListParams::default().labels(selector).limit(PAGE);
-        self.all(resource, namespace, parameters, Request::list).await
+        self.all(resource, namespace, parameters, Request::list, &|_| true).await
     }
 
     /// Like [`list`](Self::list), only the objects that are kept; `None` if a page of them has more bytes than this. No more are read.
@@ -98,7 +106,7 @@ impl Cluster {
         namespace: Option<&str>,
         selector: &str,
         bytes: usize,
-        keeps: &(dyn Fn(&Value) -> bool + Sync),
+        keeps: Keeps<'_>,
     ) -> Result<Option<Vec<Value>>, ApiError> {
         let mut parameters = ListParams::default().labels(selector).limit(PAGE);
         let mut objects = Vec::new();
@@ -118,24 +126,16 @@ impl Cluster {
         }
     }
 
-    /// The metadata of the objects that match the selector and are kept, in one or all namespaces.
+    /// The metadata of the objects that match the selector and are kept, in one or all namespaces. A kind that is not served has none.
     pub(crate) async fn list_labelled_metadata(
         &self,
         resource: &ApiResource,
         namespace: Option<&str>,
         selector: &str,
-        keeps: &(dyn Fn(&Value) -> bool + Sync),
+        keeps: Keeps<'_>,
     ) -> Result<Vec<Value>, ApiError> {
-        let mut parameters = ListParams::default().labels(selector).limit(METADATA_PAGE);
-        let mut objects = Vec::new();
-        loop {
-            let page = self.part(resource, namespace, &parameters, Request::list_metadata).await?;
-            objects.extend(page.objects.into_iter().filter(keeps));
-            match page.next {
-                Some(token) => parameters = parameters.continue_token(&token),
-                None => return Ok(objects),
-            }
-        }
+        let parameters = ListParams::default().labels(selector).limit(METADATA_PAGE);
+        self.all(resource, namespace, parameters, Request::list_metadata, keeps).await
     }
 
     /// Reads the metadata of an object, if it exists.
@@ -146,13 +146,7 @@ impl Cluster {
         name: &str,
     ) -> Result<Option<Value>, ApiError> {
         let request = at(resource, namespace).get_metadata(name, &kube::api::GetParams::default()).map_err(built)?;
-        match self.client.request(request).await {
-            Ok(object) => Ok(Some(typed(object, resource))),
-            Err(error) => match ApiError::from(error) {
-                ApiError::NotFound(_) => Ok(None),
-                error => Err(error),
-            },
-        }
+        Ok(self.existing(request).await?.map(|object| typed(object, resource)))
     }
 
     /// The first page of the objects of a kind in a namespace. A kind that is not served has none.
@@ -190,7 +184,7 @@ impl Cluster {
         resource: &ApiResource,
         namespace: Option<&str>,
     ) -> Result<Vec<Value>, ApiError> {
-        self.all(resource, namespace, ListParams::default().limit(PAGE), Request::list_metadata).await
+        self.all(resource, namespace, ListParams::default().limit(PAGE), Request::list_metadata, &|_| true).await
     }
 
     /// The names of all objects of a kind, in one namespace or cluster-scoped, or `None` if there are many more of them than
@@ -218,13 +212,14 @@ impl Cluster {
         }
     }
 
-    /// All pages of a list. A kind that is not served has no objects.
+    /// The objects of all pages of a list that are kept. A kind that is not served has none.
     async fn all(
         &self,
         resource: &ApiResource,
         namespace: Option<&str>,
         mut parameters: ListParams,
         list: List,
+        keeps: Keeps<'_>,
     ) -> Result<Vec<Value>, ApiError> {
         let mut objects = Vec::new();
         loop {
@@ -233,7 +228,7 @@ impl Cluster {
                 Err(ApiError::NotFound(_)) => return Ok(Vec::new()),
                 Err(error) => return Err(error),
             };
-            objects.extend(page.objects);
+            objects.extend(page.objects.into_iter().filter(keeps));
             match page.next {
                 Some(token) => parameters = parameters.continue_token(&token),
                 None => return Ok(objects),
@@ -325,7 +320,7 @@ fn paged(mut page: Value, resource: &ApiResource) -> Page {
 }
 
 /// Sets API version and kind, which items of lists lack.
-pub(crate) fn typed(mut object: Value, resource: &ApiResource) -> Value {
+pub(super) fn typed(mut object: Value, resource: &ApiResource) -> Value {
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".to_owned(), json!(resource.api_version));
         map.insert("kind".to_owned(), json!(resource.kind));

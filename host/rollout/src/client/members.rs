@@ -37,8 +37,13 @@ impl Cluster {
         set: &str,
         wanted: Wanted<'_>,
     ) -> Result<Vec<Value>, ApiError> {
+        // What an informer keeps of an object has neither version nor kind.
+        let claimed = |id: &Id, claims: Option<&Value>| match claims {
+            Some(claims) => wanted(id, Some(&typed(claims.clone(), resource))),
+            None => wanted(id, None),
+        };
         let watched = match &self.reader {
-            Some(reader) => reader.members(resource, namespace, set, wanted).await.map(|members| (reader, members)),
+            Some(reader) => reader.members(resource, namespace, set, &claimed).await.map(|members| (reader, members)),
             None => None,
         };
         let Some((reader, members)) = watched else {
@@ -82,15 +87,14 @@ impl Cluster {
         wanted: Wanted<'_>,
     ) -> Result<Vec<Value>, ApiError> {
         let selector = format!("{PART_OF}={set}");
-        let keeps = |object: &Value| wanted(&id_of(object), None) || wanted(&id_of(object), Some(object));
+        let keeps = |object: &Value| {
+            let id = id_of(object);
+            wanted(&id, None) || wanted(&id, Some(object))
+        };
         if let Some(objects) = self.list_within(resource, namespace, &selector, PAGE_BYTES, &keeps).await? {
             return Ok(objects);
         }
-        let listed = match self.list_labelled_metadata(resource, namespace, &selector, &keeps).await {
-            // The kind stopped being served meanwhile.
-            Err(ApiError::NotFound(_)) => Vec::new(),
-            listed => listed?,
-        };
+        let listed = self.list_labelled_metadata(resource, namespace, &selector, &keeps).await?;
         let reads = listed.into_iter().map(|listed| {
             async move {
                 let id = id_of(&listed);

@@ -25,10 +25,15 @@ pub struct OlderRecord {
     pub recorded: u64,
 }
 
+/// The revision that wrote an object, if the record does not have it.
+fn lost_revision(owner: &Owner, object: &Value) -> Option<u64> {
+    let (ledger, holdings) = (owner.ledger.as_ref()?, owner.holdings()?);
+    holdings.revision_of(object).filter(|written| *written > ledger.recorded_revision())
+}
+
 /// Whether an object shows that the record is older.
 pub(crate) fn shows(owner: &Owner, object: &Value) -> bool {
-    let (Some(ledger), Some(holdings)) = (&owner.ledger, owner.holdings()) else { return false };
-    holdings.revision_of(object).is_some_and(|written| written > ledger.recorded_revision())
+    lost_revision(owner, object).is_some()
 }
 
 /// Refuses to continue if one of these objects shows that the record is older.
@@ -37,11 +42,10 @@ pub(crate) fn refuse<'a>(
     objects: impl IntoIterator<Item = &'a Value>,
     key: impl Fn(&Value) -> ObjectKey,
 ) -> Result<(), RolloutError> {
-    let Some(object) = objects.into_iter().find(|object| shows(owner, object)) else { return Ok(()) };
-    let (Some(ledger), Some(holdings)) = (&owner.ledger, owner.holdings()) else { return Ok(()) };
-    let recorded = ledger.recorded_revision();
-    let written = holdings.revision_of(object).unwrap_or_default();
-    let found = OlderRecord { object: Box::new(key(object)), written, recorded };
+    let Some(ledger) = &owner.ledger else { return Ok(()) };
+    let lost = |object: &'a Value| Some((object, lost_revision(owner, object)?));
+    let Some((object, written)) = objects.into_iter().find_map(lost) else { return Ok(()) };
+    let found = OlderRecord { object: Box::new(key(object)), written, recorded: ledger.recorded_revision() };
     ledger.refute(&found);
     Err(RolloutError::OlderRecord(found))
 }

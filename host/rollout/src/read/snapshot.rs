@@ -8,10 +8,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 
 use crate::{
-    client::{
-        cluster::{Cluster, typed},
-        concurrent::all,
-    },
+    client::{cluster::Cluster, concurrent::all},
     pure::{
         desired::Desired,
         error::{ApiError, RolloutError},
@@ -81,10 +78,7 @@ pub(crate) async fn members_of_any_record(
                     namespace: id.namespace.clone(),
                     name: id.name.clone(),
                 }),
-                Some(claims) => {
-                    let claims = typed(claims.clone(), &resource);
-                    live::foreign_owner(&claims, owner).is_none() || older_record::shows(owner, &claims)
-                }
+                Some(claims) => live::foreign_owner(claims, owner).is_none() || older_record::shows(owner, claims),
             };
             let objects = match cluster.members(&resource, namespace.as_deref(), set, &wanted).await {
                 Ok(objects) => objects,
