@@ -8,6 +8,38 @@ use crate::{
 };
 
 impl Execution<'_> {
+    /// The arguments of a function or method, checked and converted.
+    pub(super) fn arguments(
+        &mut self,
+        source: &Source,
+        dot: &Held,
+        (name, parameters, rest): (&str, &[Type], Option<Type>),
+        arguments: &[Id],
+        last: Option<Held>,
+    ) -> Result<Vec<Value>> {
+        self.count(name, (parameters.len(), rest.is_some()), arguments.len(), last.is_some())?;
+        let parameter = |index: usize| parameters.get(index).copied().or(rest).unwrap_or(Type::Any);
+        let mut values = Vec::with_capacity(arguments.len() + 1);
+        for (index, argument) in arguments.iter().enumerate() {
+            values.push(self.argument(source, dot, parameter(index), *argument)?);
+        }
+        if let Some(last) = last {
+            values.push(self.validate(last, parameter(arguments.len()))?);
+        }
+        Ok(values)
+    }
+
+    pub(super) fn count(&self, name: &str, (fixed, variadic): (usize, bool), given: usize, last: bool) -> Result<()> {
+        let all = given + usize::from(last);
+        if variadic && all < fixed {
+            return self.fail(format!("wrong number of args for {name}: want at least {fixed} got {given}"));
+        }
+        if !variadic && all != fixed {
+            return self.fail(format!("wrong number of args for {name}: want {fixed} got {all}"));
+        }
+        Ok(())
+    }
+
     /// An argument for a parameter that takes values by reflection.
     pub(super) fn argument_as_it_is(&mut self, source: &Source, dot: &Held, id: Id) -> Result<Held> {
         self.frame.at = id;
