@@ -38,6 +38,10 @@
 /// Several Services of one namespace may share a Secret; its certificate is then for all of them.
 pub const SERVING_SECRET: &str = "certificates.chandler.dev/serving-secret";
 
+/// On a Service with [`SERVING_SECRET`]: further names of its certificate, with commas between them. It is then also for clients. At most 50 DNS
+/// names, of which the first label may be `*`, and IP addresses.
+pub const PEER_NAMES: &str = "certificates.chandler.dev/peer-names";
+
 /// On a webhook configuration, a CustomResourceDefinition with a conversion webhook, or an APIService: with `true` the
 /// host sets `caBundle` wherever the object names a Service with [`SERVING_SECRET`].
 pub const INJECT_CA: &str = "certificates.chandler.dev/inject-ca";

@@ -55,7 +55,7 @@ fn days(year: i64, month: u32, day: u32) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-fn morein(year: i64, month: u32) -> u32 {
+fn days_in(year: i64, month: u32) -> u32 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,
@@ -381,15 +381,15 @@ pub fn parse(layout: &str, text: &str) -> Result<Time, String> {
     }
     if let Some(number) = yearday {
         (month, day) = (1, number.max(1));
-        while day > morein(year, month) && month < 12 {
-            day -= morein(year, month);
+        while day > days_in(year, month) && month < 12 {
+            day -= days_in(year, month);
             month += 1;
         }
     }
     if !(1..=12).contains(&month) {
         return Err(range("month"));
     }
-    if day < 1 || day > morein(year, month) {
+    if day < 1 || day > days_in(year, month) {
         return Err(range("day"));
     }
     if hour > if pm.is_some() { 12 } else { 23 } {

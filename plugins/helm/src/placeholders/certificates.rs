@@ -7,14 +7,12 @@
 
 use std::{collections::BTreeSet, net::IpAddr};
 
-use chandler_sdk::certificates::{INJECT_CA, RESTART_ON_ROTATION, SERVING_SECRET};
+use chandler_sdk::certificates::{INJECT_CA, PEER_NAMES, RESTART_ON_ROTATION, SERVING_SECRET};
 use serde_json::Value as Json;
 
 use super::{Segment, State, What, resolve::Emitted};
 
-/// On a Service: further names of its certificate, which is then also for clients (docs/certificates.md).
-const PEER_NAMES: &str = "certificates.chandler.dev/peer-names";
-/// The most of them.
+/// The most names in [`PEER_NAMES`].
 const MAX_PEER_NAMES: usize = 50;
 /// Kinds whose Pods may be restarted.
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
