@@ -134,7 +134,7 @@ fn add_properties(content: &dyn Content, csv: &mut Csv, csv_path: &str, csv_node
         Ok(None) => return,
         Err(finding) => return statements.errors.push(*finding),
     };
-    for Item { kind, value, place } in items(&root, "properties", PROPERTIES, &mut statements.errors) {
+    for Property { kind, value, place } in items(&root, "properties", PROPERTIES, &mut statements.errors) {
         raw.push(Raw { kind: kind.clone(), value: serde_json::value::to_raw_value(&value).ok() });
         statements.add(kind, value, place);
     }
@@ -162,7 +162,7 @@ fn dependencies(content: &dyn Content, statements: &mut Statements) {
         Err(finding) => return statements.warnings.push(as_warning(*finding)),
     };
     let mut wrong = Vec::new();
-    for Item { kind, value, place } in items(&root, "dependencies", DEPENDENCIES, &mut wrong) {
+    for Property { kind, value, place } in items(&root, "dependencies", DEPENDENCIES, &mut wrong) {
         if kind.is_empty() || value.is_null() {
             let message = format!("failed to unmarshal {DEPENDENCIES}: an item has no type or no value");
             wrong.push(place.error("InvalidDependencies", message).help(help("dependencies")));
@@ -179,19 +179,13 @@ fn dependencies(content: &dyn Content, statements: &mut Statements) {
     statements.warnings.extend(wrong.into_iter().map(as_warning));
 }
 
-/// An item of a list of properties or dependencies. Without a type it is empty, without a value null.
-struct Item {
-    kind: String,
-    value: Value,
-    place: Location,
-}
-
 fn help(list: &str) -> String {
     format!("{list} is a list of objects with type and value")
 }
 
-/// The items of a list in a file. Items that are not objects, or have a type that is not text, are findings.
-fn items(root: &Node, list: &str, path: &str, errors: &mut Vec<Diagnostic>) -> Vec<Item> {
+/// The items of a list in a file. Without a type it is empty, without a value null. Items that are not objects, or have a type that is not text,
+/// are findings.
+fn items(root: &Node, list: &str, path: &str, errors: &mut Vec<Diagnostic>) -> Vec<Property> {
     let Some(node) = root.get(list).filter(|node| !node.is_null()) else {
         return Vec::new();
     };
@@ -205,7 +199,7 @@ fn items(root: &Node, list: &str, path: &str, errors: &mut Vec<Diagnostic>) -> V
     for (index, item) in sequence.iter().enumerate() {
         let pointer = format!("/{list}/{index}");
         match type_and_value(item) {
-            Ok((kind, value)) => items.push(Item { kind, value, place: at(pointer, item) }),
+            Ok((kind, value)) => items.push(Property { kind, value, place: at(pointer, item) }),
             Err(problem) => {
                 let message = format!("failed to unmarshal {path}: {problem}");
                 errors.push(at(pointer, item).error("InvalidProperties", message).help(help(list)));
