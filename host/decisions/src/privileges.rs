@@ -101,7 +101,7 @@ fn privilege(key: &ObjectKey) -> Option<String> {
     if kind == "CustomResourceDefinition" && OwnKind::is_crd(name) {
         return Some(format!("CustomResourceDefinition {name}"));
     }
-    let namespace = if group.is_empty() && kind == "Namespace" { Some(name) } else { namespace.as_ref() };
+    let namespace = if key.is_namespace() { Some(name) } else { namespace.as_ref() };
     let namespace = namespace.filter(|name| NAMESPACES.iter().any(|prefix| name.starts_with(prefix)))?;
     Some(format!("objects in namespace {namespace}"))
 }

@@ -95,9 +95,11 @@ fn edit_container(object: &mut Value, holes: &mut Holes) -> Result<(), Manifests
     put(object, &format!("{CONTAINER}/ports"), holes.lines(lines))?;
     let mut resources = RESOURCES.to_owned();
     for list in ["requests", "limits"] {
-        let storage = object.pointer(&format!("{CONTAINER}/resources/{list}/{STORAGE}")).and_then(Value::as_str);
-        let line = storage.map(|quantity| format!("  {list}:\n    {STORAGE}: {quantity}\n")).unwrap_or_default();
-        resources = resources.replacen(&format!("  {list}:\n"), &line, usize::from(!line.is_empty()));
+        let quantity = object.pointer(&format!("{CONTAINER}/resources/{list}/{STORAGE}")).and_then(Value::as_str);
+        if let Some(quantity) = quantity {
+            let head = format!("  {list}:\n");
+            resources = resources.replacen(&head, &format!("{head}    {STORAGE}: {quantity}\n"), 1);
+        }
     }
     put(object, &format!("{CONTAINER}/resources"), holes.lines(resources))?;
     not_on_openshift(object, &format!("{CONTAINER}/securityContext"), "runAsUser", holes)
