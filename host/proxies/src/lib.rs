@@ -24,7 +24,6 @@ pub struct Proxies {
     http: Option<Result<Proxy, ProxyError>>,
     https: Option<Result<Proxy, ProxyError>>,
     exceptions: Exceptions,
-    no_proxy: String,
 }
 
 impl Proxies {
@@ -43,13 +42,8 @@ impl Proxies {
             let (url, name) = found(name).or_else(|| found("ALL_PROXY"))?;
             Some(Proxy::parse(&url, &name))
         };
-        let no_proxy = found("NO_PROXY").map(|(value, _)| value).unwrap_or_default();
-        Self {
-            http: proxy("HTTP_PROXY"),
-            https: proxy("HTTPS_PROXY"),
-            exceptions: Exceptions::parse(&no_proxy),
-            no_proxy,
-        }
+        let exceptions = found("NO_PROXY").map(|(value, _)| value).unwrap_or_default();
+        Self { http: proxy("HTTP_PROXY"), https: proxy("HTTPS_PROXY"), exceptions: Exceptions::parse(&exceptions) }
     }
 
     /// The proxy for connections to this server; `None` if they are direct, as all to this machine are.
@@ -69,11 +63,6 @@ impl Proxies {
             return Ok(None);
         }
         proxy.as_ref().map(Some).map_err(Clone::clone)
-    }
-
-    /// The value of `NO_PROXY`, for a client that decides by itself.
-    pub fn no_proxy(&self) -> &str {
-        &self.no_proxy
     }
 }
 
