@@ -59,6 +59,13 @@ pub struct FetchArguments {
     pub cache_directory: Option<PathBuf>,
 }
 
+impl FetchArguments {
+    /// The options for the bundle of a BundleDeployment.
+    pub fn of_deployment(&self) -> BundleOptions {
+        BundleOptions::of_deployment(self.registry.options(), self.cache_directory.clone())
+    }
+}
+
 impl BundleArguments {
     /// The options.
     pub fn options(&self) -> BundleOptions {

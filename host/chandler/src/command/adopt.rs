@@ -1,18 +1,16 @@
 //! `chandler adopt`.
 
-use std::path::PathBuf;
-
 use chandler_core::ObjectKey;
 use chandler_rollout::Adoptee;
 
 use crate::{
     CommandError,
     arguments::{
-        connection::Connection, format::DataFormat, registry::RegistryArguments,
-        system_namespace::SystemNamespaceArguments, target::DEPLOYMENTS,
+        bundle::FetchArguments, connection::Connection, format::DataFormat, system_namespace::SystemNamespaceArguments,
+        target::DEPLOYMENTS,
     },
     confirmation,
-    read::{cluster, deployed, preview, rendering::BundleOptions},
+    read::{cluster, deployed, preview},
     view::{adoption::Adoption, output, terminal::Terminal, text::count},
     write::adoption,
 };
@@ -66,14 +64,9 @@ pub struct Adopt {
     #[arg(long, value_name = "BUNDLE")]
     pub bundle: Option<String>,
 
-    /// How the command connects to the registry of an image.
+    /// Where the bundle is fetched from and unpacked.
     #[command(flatten)]
-    pub registry: RegistryArguments,
-
-    /// Directory for unpacked bundles and compiled components
-    /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
-    #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
-    pub cache_directory: Option<PathBuf>,
+    pub fetch: FetchArguments,
 
     /// Where files in ConfigMaps are.
     #[command(flatten)]
@@ -122,7 +115,7 @@ impl Adopt {
         let mut opened = deployed::open(
             &client,
             &self.system.system_namespace,
-            &BundleOptions::of_deployment(self.registry.options(), self.cache_directory.clone()),
+            &self.fetch.of_deployment(),
             &deployment,
             self.bundle.as_deref(),
         )

@@ -1,7 +1,5 @@
 //! `chandler approve`.
 
-use std::path::PathBuf;
-
 use chandler_api::{ApprovedUpgrade, BundleDeployment, ChangeApproval, PendingChange};
 use chandler_rollout::Preview;
 use kube::Client;
@@ -10,11 +8,11 @@ use serde::Serialize;
 use crate::{
     CommandError,
     arguments::{
-        connection::Connection, dry_run::DryRun, format::DataFormat, registry::RegistryArguments,
+        bundle::FetchArguments, connection::Connection, dry_run::DryRun, format::DataFormat,
         system_namespace::SystemNamespaceArguments, target::INSTALLED,
     },
     confirmation,
-    read::{cluster, deployed, preview, rendering::BundleOptions},
+    read::{cluster, deployed, preview},
     view::{findings, findings::Findings, output, pending_change, summary, terminal::Terminal, text::one_line},
     write::approval::{self, Approved},
 };
@@ -93,14 +91,9 @@ pub struct Approve {
     #[arg(long, value_name = "BUNDLE", requires = "findings")]
     pub bundle: Option<String>,
 
-    /// How the command connects to the registry of an image.
+    /// Where the bundle is fetched from and unpacked.
     #[command(flatten)]
-    pub registry: RegistryArguments,
-
-    /// Directory for unpacked bundles and compiled components
-    /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
-    #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
-    pub cache_directory: Option<PathBuf>,
+    pub fetch: FetchArguments,
 
     /// Where files in ConfigMaps are.
     #[command(flatten)]
@@ -168,7 +161,7 @@ impl Approve {
         let mut opened = deployed::open(
             client,
             &self.system.system_namespace,
-            &BundleOptions::of_deployment(self.registry.options(), self.cache_directory.clone()),
+            &self.fetch.of_deployment(),
             deployment,
             self.bundle.as_deref(),
         )

@@ -203,8 +203,7 @@ impl Diff {
             None => classes::load(&class, &provisioners, &cache, &bundle.fetch.registry.options()).await?,
         };
         newest.defaults = class.spec.config.clone().unwrap_or_default();
-        let options =
-            BundleOptions::of_deployment(bundle.fetch.registry.options(), bundle.fetch.cache_directory.clone());
+        let options = bundle.fetch.of_deployment();
         let mut report = ClassReport::new(name, &summary::component(&newest.in_use()));
         let comparison = ClassDiff {
             client: &client,

@@ -6,7 +6,7 @@ use chandler_api::BundleDeployment;
 use chandler_catalog::upgrade::Newer;
 use clap::{ValueEnum, builder::PossibleValue};
 use k8s_openapi::jiff::Timestamp;
-use kube::{Api, Client, api::ListParams};
+use kube::{Client, api::ListParams};
 
 use crate::{
     CommandError,
@@ -127,15 +127,13 @@ impl List {
             Some(selector) => ListParams::default().labels(selector),
             None => ListParams::default(),
         };
-        let deployments = Api::<BundleDeployment>::all(client.clone()).list(&parameters).await;
-        let deployments =
-            deployments.map_err(|error| CommandError::failed("failed to list BundleDeployments").because(&error))?;
+        let deployments = cluster::deployments(&client, &parameters).await?;
         let now = Timestamp::now();
         let is_wanted = |row: &Row| self.namespace.as_ref().is_none_or(|namespace| *namespace == row.namespace);
         let mut rows: Vec<Row> =
-            deployments.items.iter().map(|deployment| Row::new(deployment, now)).filter(is_wanted).collect();
+            deployments.iter().map(|deployment| Row::new(deployment, now)).filter(is_wanted).collect();
         rows.sort_by(|one, other| one.name.cmp(&other.name));
-        let mut newer = self.newer(&client, &deployments.items).await;
+        let mut newer = self.newer(&client, &deployments).await;
         for row in &mut rows {
             row.newer_version = newer.remove(&row.name).map(|newer| newer.version);
         }
@@ -148,7 +146,7 @@ impl List {
             for note in listing::notes(&rows) {
                 terminal.line(note);
             }
-            let evidence = Evidence::of(&deployments.items, now);
+            let evidence = Evidence::of(&deployments, now);
             controller_lease::report_absence(&client, &self.controller.system_namespace, evidence, terminal).await;
         }
         Ok(())

@@ -4,7 +4,7 @@ use chandler_api::BundleDeployment;
 use chandler_catalog::IndexCatalogs;
 use chandler_resolution::Claim;
 use chandler_resolver::Catalogs as _;
-use kube::{Api, ResourceExt as _, api::ListParams};
+use kube::{ResourceExt as _, api::ListParams};
 
 use crate::{
     CommandError,
@@ -58,16 +58,14 @@ impl Outdated {
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let options = self.catalogs.options();
         let client = cluster::client(&options.connection).await?;
-        let deployments = Api::<BundleDeployment>::all(client.clone()).list(&ListParams::default()).await;
-        let deployments =
-            deployments.map_err(|error| CommandError::failed("failed to list BundleDeployments").because(&error))?;
+        let deployments = cluster::deployments(&client, &ListParams::default()).await?;
         let cluster = ClusterCatalogs::of(&options).with_client(&client).for_use_with(terminal);
         let catalogs = catalogs::selected(&options, &cluster).await?;
         let mut rows = Vec::new();
         let is_wanted = |deployment: &&BundleDeployment| {
             self.namespace.as_ref().is_none_or(|namespace| *namespace == deployment.spec.install_namespace)
         };
-        for deployment in deployments.items.iter().filter(is_wanted) {
+        for deployment in deployments.iter().filter(is_wanted) {
             let name = deployment.name_any();
             let Some(installed) = package::proven(deployment, &catalogs) else {
                 if let Some(claim) = Claim::of(deployment).filter(|claim| is_offered(&claim.package, &catalogs)) {

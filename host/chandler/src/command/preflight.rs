@@ -1,17 +1,14 @@
 //! `chandler preflight`.
 
-use std::path::PathBuf;
-
 use crate::{
     CommandError,
     arguments::{
-        connection::Connection, format::DataFormat, registry::RegistryArguments,
-        system_namespace::SystemNamespaceArguments, values,
+        bundle::FetchArguments, connection::Connection, format::DataFormat, system_namespace::SystemNamespaceArguments,
+        values,
     },
     read::{
         cache, cluster, next_release,
         preflight::{self, NextProvisioners},
-        rendering::BundleOptions,
         upgrade_checks,
     },
     view::{
@@ -74,14 +71,9 @@ pub struct Preflight {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = DataFormat::Text)]
     pub output: DataFormat,
 
-    /// How the command connects to registries.
+    /// Where the bundle is fetched from and unpacked.
     #[command(flatten)]
-    pub registry: RegistryArguments,
-
-    /// Directory for unpacked bundles and compiled components
-    /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
-    #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
-    pub cache_directory: Option<PathBuf>,
+    pub fetch: FetchArguments,
 
     /// Where files in ConfigMaps are.
     #[command(flatten)]
@@ -100,8 +92,8 @@ impl Preflight {
                 .hint("`chandler preflight --to IMAGE` reads the image of that version, and `--to FILE` runs its binary")
                 .hint("`chandler diff NAME` compares a BundleDeployment with the cluster, and `chandler doctor` the installation")
         })?;
-        let cache = cache::directory(self.cache_directory.as_deref())?;
-        let options = BundleOptions::of_deployment(self.registry.options(), self.cache_directory.clone());
+        let cache = cache::directory(self.fetch.cache_directory.as_deref())?;
+        let options = self.fetch.of_deployment();
         let client = cluster::client(&self.connection.options()).await?;
         let progress = Progress::new(terminal);
         progress.busy("reading the new version");

@@ -352,16 +352,14 @@ impl Rbac {
         if let Some(account) = &self.service_account {
             return Ok(permissions::account(account, namespace));
         }
-        let Some(named) = &deployment.spec.service_account else {
+        permissions::account_of(deployment).ok_or_else(|| {
             let name = deployment.name_any();
-            return Err(CommandError::failed(format!(
+            CommandError::failed(format!(
                 "{name} has no spec.serviceAccount: the controller installs it with its own permissions, or with the account of its \
                  option --default-service-account"
             ))
-            .hint("set spec.serviceAccount.name, or run the command with `--all --service-account NAME`"));
-        };
-        let namespace = named.namespace.as_ref().unwrap_or(namespace);
-        Ok(Account { namespace: namespace.clone(), name: named.name.clone() })
+            .hint("set spec.serviceAccount.name, or run the command with `--all --service-account NAME`")
+        })
     }
 }
 

@@ -1,12 +1,8 @@
 //! `chandler test`.
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use chandler_api::BundleDeployment;
-use chandler_permissions::Account;
 use chandler_rollout::impersonating;
 use k8s_openapi::{
     api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
@@ -17,17 +13,16 @@ use kube::{Api, Client, api::PostParams};
 use crate::{
     CommandError,
     arguments::{
-        connection::Connection, dry_run::DryRun, format::DataFormat, registry::RegistryArguments,
+        bundle::FetchArguments, connection::Connection, dry_run::DryRun, format::DataFormat,
         system_namespace::SystemNamespaceArguments, target::DEPLOYMENTS, values,
     },
     read::{
         cluster,
-        rendering::BundleOptions,
         test_hooks::{self, TestHook},
     },
     signals,
     view::{
-        output,
+        output, permissions,
         progress::{Progress, seconds},
         terminal::Terminal,
         test_report::{TestOutcome, TestReport, TestResult},
@@ -35,7 +30,7 @@ use crate::{
     },
     write::{
         deployment::Effect,
-        test_run::{TestRun, milliseconds},
+        test_run::{TestRun, result},
     },
 };
 
@@ -58,11 +53,11 @@ const LAST_LOGS: Duration = Duration::from_secs(10);
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The results with the ends of the logs on standard output, each when its test has ended; with -o json,
-  every field. Progress and a summary on standard error.
+  The results with the ends of the logs on standard output, each when its test has ended; with
+  -o json, every field. Progress and a summary on standard error.
 
-Exit codes: 0 all tests succeeded, or there are none; 1 a test failed; 2 wrong usage; 3 a test had not
-  ended before the timeout; 7 not found; 8 refused; 130 interrupted
+Exit codes: 0 all tests succeeded, or there are none; 1 a test failed; 2 wrong usage; 3 a test had
+  not ended before the timeout; 7 not found; 8 refused; 130 interrupted
 
 Examples:
   chandler test web
@@ -97,14 +92,9 @@ pub struct Test {
     #[arg(long, value_name = "BUNDLE")]
     pub bundle: Option<String>,
 
-    /// How the command connects to the registry of an image.
+    /// Where the bundle is fetched from and unpacked.
     #[command(flatten)]
-    pub registry: RegistryArguments,
-
-    /// Directory for unpacked bundles and compiled components
-    /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
-    #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
-    pub cache_directory: Option<PathBuf>,
+    pub fetch: FetchArguments,
 
     /// Where files in ConfigMaps are.
     #[command(flatten)]
@@ -121,7 +111,7 @@ impl Test {
         let client = cluster::client(&self.connection.options()).await?;
         let deployment = cluster::deployment(&client, &self.name).await?;
         self.refuse(&deployment)?;
-        let options = BundleOptions::of_deployment(self.registry.options(), self.cache_directory.clone());
+        let options = self.fetch.of_deployment();
         let system_namespace = &self.system.system_namespace;
         let hooks =
             test_hooks::of_installed(&client, system_namespace, &options, &deployment, self.bundle.as_deref()).await?;
@@ -163,11 +153,9 @@ impl Test {
         deployment: &BundleDeployment,
         terminal: &Terminal,
     ) -> Result<Client, CommandError> {
-        let Some(named) = deployment.spec.service_account.as_ref().filter(|_| !self.own_permissions) else {
+        let Some(account) = permissions::account_of(deployment).filter(|_| !self.own_permissions) else {
             return Ok(client.clone());
         };
-        let namespace = named.namespace.as_ref().unwrap_or(&deployment.spec.install_namespace);
-        let account = Account { namespace: namespace.clone(), name: named.name.clone() };
         let review = SelfSubjectAccessReview {
             spec: SelfSubjectAccessReviewSpec {
                 resource_attributes: Some(ResourceAttributes {
@@ -208,30 +196,32 @@ impl Test {
     ) -> Result<(), CommandError> {
         let effect = self.dry_run.effect();
         let mut progress = Progress::new(terminal);
-        // Objects that may exist, and whose fate is not decided yet, and when the last one began.
+        // Objects that may exist, and whose fate is not decided yet, and when the last one began. A dry run creates none.
         let mut open: Vec<&TestHook> = Vec::new();
         let mut began = Instant::now();
         let work = async {
             for hook in hooks {
                 began = Instant::now();
-                open.push(hook);
-                run.create(hook, effect).await?;
                 if effect == Effect::Check {
-                    report.tests.extend(hook.runs().then(|| result(hook, TestOutcome::NotRun, None, began)));
+                    run.create(hook, effect).await?;
+                    report.tests.extend(hook.runs().then(|| result(hook, (TestOutcome::NotRun, None), began)));
                     continue;
                 }
+                open.push(hook);
+                run.create(hook, effect).await?;
                 if !hook.runs() {
                     continue;
                 }
                 let ended = run.ended(hook, &mut progress).await?;
                 let is_success = ended.0 == TestOutcome::Succeeded;
-                let result = run.result(hook, ended, began).await;
+                let mut test = result(hook, ended, began);
+                test.logs = run.logs(hook).await;
                 let is_left = !is_deleted(hook, is_success);
                 if is_left {
                     open.pop();
                 }
-                self.show(&result)?;
-                report.tests.push(result);
+                self.show(&test)?;
+                report.tests.push(test);
                 // Until it is deleted it stays in the list, so that an interrupted run deletes it, or says that it may remain.
                 if !is_left {
                     run.discard(hook).await?;
@@ -242,41 +232,32 @@ impl Test {
         };
         let done = signals::unless_interrupted(tokio::time::timeout(self.timeout, work)).await;
         progress.finish();
-        if effect == Effect::Check {
-            return done
-                .map_or_else(|| Err(CommandError::interrupted()), |done| done.unwrap_or_else(|_| Err(self.late())));
-        }
-        match done {
+        let ended = match done {
             Some(Ok(Ok(()))) => {
                 let is_success = report.tests.iter().all(|test| test.outcome == TestOutcome::Succeeded);
-                clean_up(run, open.into_iter().filter(|hook| is_deleted(hook, is_success)), terminal).await;
+                open.retain(|hook| is_deleted(hook, is_success));
                 Ok(())
             }
-            Some(Ok(Err(error))) => {
-                clean_up(run, open.into_iter(), terminal).await;
-                Err(error)
-            }
+            Some(Ok(Err(error))) => Err(error),
             Some(Err(_)) => {
                 // A test with a result has ended, and was being deleted.
                 let is_reported = |hook: &TestHook| {
                     report.tests.iter().any(|test| test.kind == hook.key.kind && test.object == hook.key.name)
                 };
                 let running = open.last().copied().filter(|hook| hook.runs() && !is_reported(hook));
+                let mut shown = Ok(());
                 if let Some(hook) = running {
-                    let ended = (TestOutcome::TimedOut, None);
-                    let late = tokio::time::timeout(LAST_LOGS, run.result(hook, ended, began)).await;
-                    let late = late.unwrap_or_else(|_| result(hook, TestOutcome::TimedOut, None, began));
-                    self.show(&late)?;
+                    let mut late = result(hook, (TestOutcome::TimedOut, None), began);
+                    late.logs = tokio::time::timeout(LAST_LOGS, run.logs(hook)).await.unwrap_or_default();
+                    shown = self.show(&late);
                     report.tests.push(late);
                 }
-                clean_up(run, open.into_iter(), terminal).await;
-                Err(self.late())
+                shown.and(Err(self.late()))
             }
-            None => {
-                clean_up(run, open.into_iter(), terminal).await;
-                Err(CommandError::interrupted())
-            }
-        }
+            None => Err(CommandError::interrupted()),
+        };
+        clean_up(run, &open, terminal).await;
+        ended
     }
 
     fn late(&self) -> CommandError {
@@ -317,20 +298,8 @@ fn is_deleted(hook: &TestHook, is_success: bool) -> bool {
     if is_success { hook.is_deleted_if_succeeded } else { hook.is_deleted_if_failed }
 }
 
-/// A result without logs.
-fn result(hook: &TestHook, outcome: TestOutcome, message: Option<String>, began: Instant) -> TestResult {
-    TestResult {
-        kind: hook.key.kind.clone(),
-        object: hook.key.name.clone(),
-        outcome,
-        message,
-        milliseconds: milliseconds(began.elapsed()),
-        logs: Vec::new(),
-    }
-}
-
 /// Deletes objects of a run. What remains is reported.
-async fn clean_up<'h>(run: &TestRun<'_>, hooks: impl Iterator<Item = &'h TestHook>, terminal: &Terminal) {
+async fn clean_up(run: &TestRun<'_>, hooks: &[&TestHook], terminal: &Terminal) {
     for hook in hooks {
         let why = match tokio::time::timeout(CLEAN_UP, run.discard(hook)).await {
             Ok(Ok(())) => continue,

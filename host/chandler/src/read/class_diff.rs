@@ -17,11 +17,12 @@ use kube::{
     api::{ApiResource, DynamicObject, ListParams},
 };
 use parking_lot::Mutex;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
 use super::{
-    classes,
+    classes, cluster,
     cluster_facts::ClusterFacts,
     deployed::{self, Place},
     preflight::{self, Sides},
@@ -126,31 +127,30 @@ impl ClassDiff<'_> {
         // One that cannot be decoded must not be a failure of all: it is read again, and reported by its name.
         let resource = ApiResource::erase::<BundleDeployment>(&());
         let deployments: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        let mut listed = Vec::new();
-        let mut selected = ListParams::default().limit(PAGE);
-        loop {
-            let page = deployments.list(&selected).await.map_err(|error| preflight::not_listed(&error))?;
-            for object in page.items {
-                let name = object.name_any();
-                let json = serde_json::to_value(object).unwrap_or_default();
-                let size = json.to_string().len();
-                let deployment = match serde_json::from_value::<BundleDeployment>(json) {
-                    Ok(deployment) if !self.has_class(&deployment) => continue,
-                    Ok(deployment) => budget.checked_sub(size).map(|left| {
-                        budget = left;
-                        Box::new(deployment)
-                    }),
-                    Err(_) => None,
-                };
-                listed.push(Listed { name, deployment });
-            }
-            match page.metadata.continue_ {
-                Some(token) if !token.is_empty() => selected.continue_token = Some(token),
-                _ => break,
-            }
-        }
+        let list = async |page: &ListParams| deployments.list(page).await;
+        let mut listed: Vec<Listed> = Vec::new();
+        let add = |page: Vec<DynamicObject>| {
+            listed.extend(page.into_iter().filter_map(|object| self.kept(object, &mut budget)));
+        };
+        let read = cluster::each_page(ListParams::default().limit(PAGE), list, add).await;
+        read.map_err(|error| cluster::not_listed(&error))?;
         listed.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(listed)
+    }
+
+    /// What is kept of a BundleDeployment: nothing of one that does not use the class, and only the name beyond the budget.
+    fn kept(&self, object: DynamicObject, budget: &mut usize) -> Option<Listed> {
+        let name = object.name_any();
+        let json = serde_json::to_value(object).unwrap_or_default();
+        let deployment = match BundleDeployment::deserialize(&json) {
+            Ok(deployment) if !self.has_class(&deployment) => return None,
+            Ok(deployment) => budget.checked_sub(json.to_string().len()).map(|left| {
+                *budget = left;
+                Box::new(deployment)
+            }),
+            Err(_) => None,
+        };
+        Some(Listed { name, deployment })
     }
 
     /// Whether a BundleDeployment uses the class, and is not being deleted.

@@ -95,6 +95,17 @@ pub fn not_read(name: &str, error: &kube::Error) -> CommandError {
     }
 }
 
+/// The BundleDeployments that are selected.
+pub async fn deployments(client: &Client, selected: &ListParams) -> Result<Vec<BundleDeployment>, CommandError> {
+    let listed = Api::<BundleDeployment>::all(client.clone()).list(selected).await;
+    Ok(listed.map_err(|error| not_listed(&error))?.items)
+}
+
+/// The error for BundleDeployments that could not be listed.
+pub fn not_listed(error: &kube::Error) -> CommandError {
+    CommandError::failed("failed to list BundleDeployments").because(error)
+}
+
 /// The name under which the API server knows the user.
 pub async fn user_name(client: &Client) -> Result<String, CommandError> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
@@ -154,17 +165,26 @@ pub fn cause(error: &kube::Error) -> String {
 
 /// Everything that is selected, read page by page with `list`.
 pub(super) async fn pages<K: Clone>(
-    mut selected: ListParams,
+    selected: ListParams,
     list: impl AsyncFn(&ListParams) -> kube::Result<ObjectList<K>>,
 ) -> kube::Result<Vec<K>> {
-    selected.limit = Some(PAGE);
     let mut all = Vec::new();
+    each_page(selected.limit(PAGE), list, |page| all.extend(page)).await?;
+    Ok(all)
+}
+
+/// Passes what is selected to `each`, page by page. `selected` has the size of a page.
+pub(super) async fn each_page<K: Clone>(
+    mut selected: ListParams,
+    list: impl AsyncFn(&ListParams) -> kube::Result<ObjectList<K>>,
+    mut each: impl FnMut(Vec<K>),
+) -> kube::Result<()> {
     loop {
         let page = list(&selected).await?;
-        all.extend(page.items);
+        each(page.items);
         match page.metadata.continue_ {
             Some(token) if !token.is_empty() => selected.continue_token = Some(token),
-            _ => return Ok(all),
+            _ => return Ok(()),
         }
     }
 }

@@ -20,14 +20,13 @@ use super::{
     cluster::PAGE,
     controller_lease::{self, Evidence},
     dev_controller,
+    installation_evidence::CONTROLLER,
 };
 use crate::view::{
     doctor::{Finding, State, difference},
     text::one_line,
 };
 
-/// The name of the Deployment of the controller.
-const CONTROLLER: &str = "chandler";
 /// How many objects are read at once.
 const AT_ONCE: usize = 8;
 /// How far the clocks of the controller and of this machine may differ.

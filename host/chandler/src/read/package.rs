@@ -16,6 +16,7 @@ use kube::{Api, Client, ResourceExt as _, api::ListParams};
 
 use super::{
     catalogs::{self, CatalogOptions},
+    cluster,
     cluster_catalogs::ClusterCatalogs,
     cluster_facts::ClusterFacts,
     named::ListedImage,
@@ -332,7 +333,7 @@ async fn deployments(client: &Client) -> Result<Vec<BundleDeployment>, CommandEr
         Ok(list) => Ok(list.items),
         // A user may have the permission to create and none to read.
         Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(Vec::new()),
-        Err(error) => Err(CommandError::failed("failed to list BundleDeployments").because(&error)),
+        Err(error) => Err(cluster::not_listed(&error)),
     }
 }
 

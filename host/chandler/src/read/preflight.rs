@@ -93,15 +93,10 @@ pub async fn names(client: &Client, selector: Option<&str>) -> Result<Vec<String
     // Only names are kept: a page of whole objects would expire while bundles are fetched.
     let list = async |page: &ListParams| deployments.list_metadata(page).await;
     let found: Vec<PartialObjectMeta<BundleDeployment>> =
-        cluster::pages(selected, list).await.map_err(|error| not_listed(&error))?;
+        cluster::pages(selected, list).await.map_err(|error| cluster::not_listed(&error))?;
     let mut names: Vec<String> = found.iter().map(kube::ResourceExt::name_any).collect();
     names.sort_unstable();
     Ok(names)
-}
-
-/// The error for BundleDeployments that cannot be listed.
-pub(super) fn not_listed(error: &kube::Error) -> CommandError {
-    CommandError::failed("failed to list BundleDeployments").because(error)
 }
 
 /// A BundleDeployment; `None` if it was deleted meanwhile or is being deleted.

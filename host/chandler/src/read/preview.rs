@@ -16,7 +16,7 @@ use chandler_permissions::Account;
 use chandler_rollout::{Adoptee, DeletionPreview, Options, Owner, Preview, Rollout, RolloutError, RolloutRequest};
 use kube::{Api, Client, ResourceExt as _, api::ListParams};
 
-use crate::CommandError;
+use crate::{CommandError, view::permissions};
 
 /// What rolling out a release would change. `deployment` is the BundleDeployment if it exists; `name` and `namespace` are used if it
 /// does not.
@@ -51,11 +51,7 @@ pub async fn rollout_as_account(
     release: &Release,
 ) -> Result<(Preview, Option<String>), CommandError> {
     let namespace = deployment.spec.install_namespace.as_str();
-    let named = deployment.spec.service_account.as_ref();
-    let account = named.map(|named| Account {
-        namespace: named.namespace.clone().unwrap_or_else(|| namespace.to_owned()),
-        name: named.name.clone(),
-    });
+    let account = permissions::account_of(deployment);
     let why = if account.is_some() {
         match Box::pin(previewed(client.clone(), deployment, namespace, release, account)).await? {
             Ok(preview) => return Ok((preview, None)),

@@ -11,6 +11,7 @@ use chandler_api::{BundleDeployment, Revision};
 use chandler_core::{Object, ObjectKey};
 use chandler_decisions::config::Config;
 use chandler_engine::Limits;
+use chandler_permissions::kinds;
 use chandler_values::Values;
 use kube::{
     Client,
@@ -36,15 +37,15 @@ const HOOK: &str = "helm.sh/hook";
 const DELETE_POLICY: &str = "helm.sh/hook-delete-policy";
 /// The events of tests.
 const EVENTS: [&str; 2] = ["test", "test-success"];
-/// The kinds that tests may have: API version, kind and plural. A test runs in the namespace of its bundle, and grants nothing.
-const KINDS: [(&str, &str, &str); 7] = [
-    ("v1", "Pod", "pods"),
-    ("batch/v1", "Job", "jobs"),
-    ("v1", "ConfigMap", "configmaps"),
-    ("v1", "Secret", "secrets"),
-    ("v1", "Service", "services"),
-    ("v1", "ServiceAccount", "serviceaccounts"),
-    ("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+/// The kinds that tests may have: API version and kind. A test runs in the namespace of its bundle, and grants nothing.
+const KINDS: [(&str, &str); 7] = [
+    ("v1", "Pod"),
+    ("batch/v1", "Job"),
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("v1", "PersistentVolumeClaim"),
 ];
 
 /// An object of the tests.
@@ -163,19 +164,16 @@ async fn has_tests(opened: &OpenedBundle) -> Result<bool, CommandError> {
 fn hook(object: &Object, namespace: &str) -> Result<TestHook, String> {
     let key = ObjectKey { namespace: Some(namespace.to_owned()), ..object.key.clone() };
     let words = |annotation: &str| -> Vec<String> {
-        let annotations = object.value.get("metadata").and_then(|metadata| metadata.get("annotations"));
-        let text = annotations.and_then(|annotations| annotations.get(annotation)?.as_str()).unwrap_or_default();
+        let text = object.annotation(annotation).unwrap_or_default();
         text.split(',').map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty()).collect()
     };
     if !words(HOOK).iter().any(|event| EVENTS.contains(&event.as_str())) {
         return Err(format!("{key} is not a test: its annotation {HOOK} does not list {}", EVENTS[0]));
     }
-    let api_version = if key.group.is_empty() { key.version.clone() } else { format!("{}/{}", key.group, key.version) };
-    let known = KINDS.iter().find(|(version, kind, _)| (*version, *kind) == (&*api_version, &*key.kind));
-    let Some((_, _, plural)) = known else {
-        let kinds: Vec<&str> = KINDS.iter().map(|(_, kind, _)| *kind).collect();
+    if !KINDS.contains(&(key.api_version().as_str(), key.kind.as_str())) {
+        let kinds: Vec<&str> = KINDS.iter().map(|(_, kind)| *kind).collect();
         return Err(format!("{key} is a test, and a test is a {}", kinds.join(", ")));
-    };
+    }
     if let Some(other) = object.key.namespace.as_deref().filter(|other| *other != namespace) {
         return Err(format!("{} {} is in the namespace {other}, and tests run in {namespace}", key.kind, key.name));
     }
@@ -183,7 +181,7 @@ fn hook(object: &Object, namespace: &str) -> Result<TestHook, String> {
     let policies = words(DELETE_POLICY);
     let has = |policy: &str| policies.iter().any(|other| other == policy);
     Ok(TestHook {
-        resource: ApiResource::from_gvk_with_plural(&kind, plural),
+        resource: ApiResource::from_gvk_with_plural(&kind, &kinds::guess(&key).plural),
         value: object.value.clone(),
         is_deleted_if_succeeded: has("hook-succeeded"),
         is_deleted_if_failed: has("hook-failed"),

@@ -5,11 +5,11 @@ use std::{
     fmt::Write as _,
 };
 
-use chandler_api::ValuesReference;
+use chandler_api::{BundleDeployment, ValuesReference};
 use chandler_core::{Object, ObjectKey, Release};
 use chandler_permissions::{
-    Account, Delegation, Escalation, ExistingRoles, Held, Installation, Item, Missing, Parent, PolicyRule,
-    Requirements, RoleKey, Why, kinds, kinds::Kind, missing, missing::in_words, requirements, roles::place,
+    Account, AccountPolicy, Delegation, Escalation, ExistingRoles, Held, Installation, Item, Missing, Parent,
+    PolicyRule, Requirements, RoleKey, Why, kinds, kinds::Kind, missing, missing::in_words, requirements, roles::place,
 };
 use serde_json::Value;
 
@@ -278,6 +278,12 @@ pub fn supplement_name(deployment: &str, rules: &BTreeMap<Option<String>, Vec<Po
     let text = format!("{rules:?}");
     let digest = chandler_core::Digest::of(text.as_bytes());
     format!("{ROLE_PREFIX}{deployment}-{}", digest.hex().get(..8).unwrap_or_default())
+}
+
+/// The account that a BundleDeployment names.
+pub fn account_of(deployment: &BundleDeployment) -> Option<Account> {
+    // This policy refuses nothing.
+    chandler_decisions::account::account(deployment, &AccountPolicy::OPTIONAL).ok().flatten()
 }
 
 /// Parses an account: `NAMESPACE/NAME`, or `NAME` in this namespace.

@@ -3,7 +3,7 @@
 //! An object of this run has the ID of the run in an annotation, and the name of the BundleDeployment in a label. Nothing else is deleted: an object of
 //! the same name that `chandler test` did not create is in the way, and the command refuses it before it writes anything.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use chandler_core::ObjectKey;
 use futures::StreamExt as _;
@@ -13,7 +13,7 @@ use kube::{
     api::{DeleteParams, DynamicObject, ListParams, LogParams, PostParams, Preconditions, PropagationPolicy},
     runtime::{WatchStreamExt as _, watcher},
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::deployment::Effect;
 use crate::{
@@ -106,21 +106,12 @@ impl TestRun<'_> {
 
     /// The object of a test, marked as one of this run.
     fn object(&self, hook: &TestHook) -> Result<DynamicObject, CommandError> {
-        let mut value = hook.value.clone();
-        let metadata = value.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-        for (map, key, text) in [("labels", TEST_OF, self.deployment), ("annotations", TEST_RUN, self.id.as_str())] {
-            if let Some(metadata) = metadata.as_object_mut() {
-                let entries = metadata.entry(map).or_insert_with(|| Value::Object(Map::new()));
-                if !entries.is_object() {
-                    *entries = Value::Object(Map::new());
-                }
-                if let Some(entries) = entries.as_object_mut() {
-                    entries.insert(key.to_owned(), Value::from(text));
-                }
-            }
-        }
-        serde_json::from_value(Value::Object(value))
-            .map_err(|error| CommandError::failed(format!("{} is not an object", hook.key)).because(&error))
+        let object = serde_json::from_value(Value::Object(hook.value.clone()));
+        let mut object: DynamicObject =
+            object.map_err(|error| CommandError::failed(format!("{} is not an object", hook.key)).because(&error))?;
+        object.labels_mut().insert(TEST_OF.to_owned(), self.deployment.to_owned());
+        object.annotations_mut().insert(TEST_RUN.to_owned(), self.id.clone());
+        Ok(object)
     }
 
     async fn delete(&self, hook: &TestHook, object: &DynamicObject) -> Result<(), CommandError> {
@@ -136,17 +127,29 @@ impl TestRun<'_> {
         }
     }
 
-    /// Waits until an object does not exist.
-    async fn gone(&self, hook: &TestHook) -> Result<(), CommandError> {
+    /// Watches an object until `end` has a result; `None` if the watch ends before.
+    async fn watched<T>(
+        &self,
+        hook: &TestHook,
+        mut end: impl FnMut(Option<DynamicObject>) -> Option<T>,
+    ) -> Result<Option<T>, CommandError> {
         let mut observed = watcher::watch_object(api(self.client, hook), &hook.key.name).default_backoff().boxed();
         while let Some(event) = observed.next().await {
             match event {
-                Ok(None) => return Ok(()),
-                Ok(Some(_)) => {}
+                Ok(object) => {
+                    if let Some(found) = end(object) {
+                        return Ok(Some(found));
+                    }
+                }
                 Err(error) => interrupted(&hook.key, &error)?,
             }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Waits until an object does not exist.
+    async fn gone(&self, hook: &TestHook) -> Result<(), CommandError> {
+        self.watched(hook, |object| object.is_none().then_some(())).await.map(drop)
     }
 
     /// Deletes the object of this run, if it exists.
@@ -167,36 +170,20 @@ impl TestRun<'_> {
     /// # Errors
     /// The user may not watch it.
     pub async fn ended(&self, hook: &TestHook, progress: &mut Progress) -> Result<Ended, CommandError> {
-        let mut observed = watcher::watch_object(api(self.client, hook), &hook.key.name).default_backoff().boxed();
-        while let Some(event) = observed.next().await {
-            match event {
-                Ok(Some(object)) if object.annotations().get(TEST_RUN) != Some(&self.id) => {
-                    return Ok((TestOutcome::Failed, Some("another object has taken its place".to_owned())));
-                }
-                Ok(Some(object)) => {
-                    let value = serde_json::to_value(object).unwrap_or_default();
-                    if let Some(ended) = end(&hook.key.kind, &value) {
-                        return Ok(ended);
-                    }
-                    progress.wait(&format!("{}: {}", hook.key, waiting(&value)));
-                }
-                Ok(None) => return Ok((TestOutcome::Failed, Some("it was deleted before it ended".to_owned()))),
-                Err(error) => interrupted(&hook.key, &error)?,
+        let failed = |why: &str| (TestOutcome::Failed, Some(why.to_owned()));
+        let ended = self.watched(hook, |object| {
+            let Some(object) = object else { return Some(failed("it was deleted before it ended")) };
+            if object.annotations().get(TEST_RUN) != Some(&self.id) {
+                return Some(failed("another object has taken its place"));
             }
-        }
-        Ok((TestOutcome::Failed, Some("it could not be watched".to_owned())))
-    }
-
-    /// The result of a test, with the logs.
-    pub async fn result(&self, hook: &TestHook, (outcome, message): Ended, began: Instant) -> TestResult {
-        TestResult {
-            kind: hook.key.kind.clone(),
-            object: hook.key.name.clone(),
-            outcome,
-            message: message.map(|message| one_line(&message)),
-            milliseconds: milliseconds(began.elapsed()),
-            logs: self.logs(hook).await,
-        }
+            let value = serde_json::to_value(object).unwrap_or_default();
+            let ended = end(&hook.key.kind, &value);
+            if ended.is_none() {
+                progress.wait(&format!("{}: {}", hook.key, waiting(&value)));
+            }
+            ended
+        });
+        Ok(ended.await?.unwrap_or_else(|| failed("it could not be watched")))
     }
 
     /// The Pods of the Job of this run. Pods of an earlier Job of the same name may still exist.
@@ -209,7 +196,8 @@ impl TestRun<'_> {
         Ok(found.into_iter().filter(|pod| pod.owner_references().iter().any(|owner| owner.uid == uid)).collect())
     }
 
-    async fn logs(&self, hook: &TestHook) -> Vec<ContainerLog> {
+    /// The ends of the logs of a test.
+    pub async fn logs(&self, hook: &TestHook) -> Vec<ContainerLog> {
         let namespace = hook.key.namespace.as_deref().unwrap_or_default();
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let found = if hook.key.kind == "Job" {
@@ -268,9 +256,16 @@ fn interrupted(key: &ObjectKey, error: &watcher::Error) -> Result<(), CommandErr
     }
 }
 
-/// A duration in milliseconds.
-pub fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+/// The result of a test that has ended now, without its logs.
+pub fn result(hook: &TestHook, (outcome, message): Ended, began: Instant) -> TestResult {
+    TestResult {
+        kind: hook.key.kind.clone(),
+        object: hook.key.name.clone(),
+        outcome,
+        message: message.map(|message| one_line(&message)),
+        milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        logs: Vec::new(),
+    }
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {

@@ -18,7 +18,7 @@ use crate::{
     confirmation,
     migrate::{ForeignObject, Migration, belonging, pending, restarts::restarts},
     read::{
-        deployed,
+        cluster, deployed,
         foreign::{self, ForeignKind},
         preview,
         rendering::BundleOptions,
@@ -121,8 +121,7 @@ pub(super) async fn begun(
     client: &Client,
     is_meant: impl Fn(&BundleDeployment, &ForeignObject) -> bool,
 ) -> Result<Vec<BundleDeployment>, CommandError> {
-    let all = Api::<BundleDeployment>::all(client.clone()).list(&ListParams::default()).await;
-    let mut all = all.map_err(|error| CommandError::failed("failed to list BundleDeployments").because(&error))?.items;
+    let mut all = cluster::deployments(client, &ListParams::default()).await?;
     all.retain(|deployment| {
         let managers = pending::managers(deployment).unwrap_or_default();
         managers.first().is_some_and(|first| is_meant(deployment, first))

@@ -173,17 +173,13 @@ impl Helm {
         let is_begun = |namespace: &str, name: &str| {
             begun.iter().any(|it| (it.spec.install_namespace.as_str(), release_name(it).as_str()) == (namespace, name))
         };
-        for by in &self.releases {
-            let is_known = found.iter().any(|release| release.is_named(by))
-                || begun.iter().any(|it| helm_releases::is_named(by, &it.spec.install_namespace, &release_name(it)));
-            if !is_known {
-                return Err(CommandError::not_found(format!("release {} does not exist", one_line(by)))
-                    .hint("`helm list --all-namespaces` lists releases"));
-            }
-        }
         let mut known: Vec<(String, String)> =
             found.iter().map(|release| (release.namespace.clone(), release.name().to_owned())).collect();
         known.extend(begun.iter().map(|it| (it.spec.install_namespace.clone(), release_name(it))));
+        if let Some(by) = self.releases.iter().find(|by| !is_known(by, &known)) {
+            return Err(CommandError::not_found(format!("release {} does not exist", one_line(by)))
+                .hint("`helm list --all-namespaces` lists releases"));
+        }
         for (option, of) in [("--name", &self.names), ("--image", &self.images)] {
             refuse_unknown(option, of, &known)?;
         }
@@ -306,11 +302,17 @@ impl Helm {
     }
 }
 
+/// Whether a user means one of these releases, of which `known` has the namespaces and names.
+fn is_known(by: &str, known: &[(String, String)]) -> bool {
+    known.iter().any(|(namespace, name)| helm_releases::is_named(by, namespace, name))
+}
+
 /// Refuses an option for a release that is not migrated: a release with a wrong name in the option would be migrated without the option. `known` has the
 /// namespaces and names of what is migrated; without any, the command says that there is nothing to do.
 fn refuse_unknown(option: &str, of: &[(String, String)], known: &[(String, String)]) -> Result<(), CommandError> {
-    let is_known = |by: &str| known.iter().any(|(namespace, name)| helm_releases::is_named(by, namespace, name));
-    let Some((by, _)) = of.iter().find(|(by, _)| !is_known(by)).filter(|_| !known.is_empty()) else { return Ok(()) };
+    let Some((by, _)) = of.iter().find(|(by, _)| !is_known(by, known)).filter(|_| !known.is_empty()) else {
+        return Ok(());
+    };
     let mut releases: Vec<String> =
         known.iter().map(|(namespace, name)| one_line(&format!("{namespace}/{name}"))).collect();
     releases.sort_unstable();
