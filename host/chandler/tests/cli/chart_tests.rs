@@ -98,6 +98,15 @@ async fn left(session: &Session, name: &str) -> Vec<String> {
     names
 }
 
+/// A session with the chart installed, and the name of the BundleDeployment.
+async fn installed(more: &[&str]) -> (Session, String) {
+    let session = Session::start().await;
+    let (name, chart) = (session.world.name(), chart());
+    let class = class(&session.world).await;
+    install(&session, &name, chart.path(), &class, more).await;
+    (session, name)
+}
+
 fn outcomes(run: &Outcome) -> Value {
     let report = serde_json::from_str::<Value>(&run.stdout);
     assert!(report.is_ok(), "{run:?}");
@@ -108,10 +117,7 @@ fn outcomes(run: &Outcome) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tests_of_an_installed_chart_run_on_demand() {
-    let session = Session::start().await;
-    let (name, chart) = (session.world.name(), chart());
-    let class = class(&session.world).await;
-    install(&session, &name, chart.path(), &class, &[]).await;
+    let (session, name) = installed(&[]).await;
     assert_eq!(left(&session, &name).await, [""; 0], "tests are not installed");
 
     let dry = session.run(&["test", &name, "--dry-run"]).await;
@@ -157,10 +163,7 @@ async fn the_tests_of_an_installed_chart_run_on_demand() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_test_changes_nothing_else_and_grants_nothing() {
-    let session = Session::start().await;
-    let (name, chart) = (session.world.name(), chart());
-    let class = class(&session.world).await;
-    install(&session, &name, chart.path(), &class, &[]).await;
+    let (session, name) = installed(&[]).await;
 
     // An object of another owner is in the way.
     let script: ConfigMap =
@@ -230,10 +233,7 @@ async fn tests_have_the_permissions_of_the_account() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_has_the_name_that_the_configuration_gives() {
-    let session = Session::start().await;
-    let (name, chart) = (session.world.name(), chart());
-    let class = class(&session.world).await;
-    install(&session, &name, chart.path(), &class, &["--set", "releaseName=first"]).await;
+    let (session, name) = installed(&["--set", "releaseName=first"]).await;
     let maps = session.world.config_maps();
     let first = maps.get("first-config").await.expect("the chart uses the name");
     assert_eq!(first.owner_references()[0].name, name);

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use crate::{
     commands::Session,
     migrate::{state, workload},
-    support::{self, documents},
+    support::{self, Outcome, documents},
 };
 
 const DEPLOYMENT: &str = r#"apiVersion: apps/v1
@@ -217,13 +217,21 @@ async fn a_release_of_helm_is_migrated_without_a_restart() {
     session.world.finish().await;
 }
 
+/// Migrates a release, with the permissions of the controller.
+async fn migrate(session: &Session, by: &str, class: &str, more: &[&str]) -> Outcome {
+    let label = session.label();
+    let fixed =
+        ["migrate", "helm", by, "--class", class, "--label", &label, "--apply", "--yes", "--no-service-account"];
+    session.run(&[&fixed[..], more].concat()).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chart_with_other_charts_is_taken_from_a_registry() {
     if needs::helm().is_none() {
         return;
     }
     let session = Session::start().await;
-    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    let (world, name) = (&session.world, session.world.name());
     let class = class(world).await;
     let home = chart(&[
         ("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 0.1.0\n"),
@@ -239,9 +247,7 @@ async fn a_chart_with_other_charts_is_taken_from_a_registry() {
     install(&session, home.path(), &name).await;
     let before = before(world, &name).await;
     let by = format!("{}/{name}", world.namespace);
-    let apply =
-        ["migrate", "helm", &by, "--class", &class, "--label", &label, "--apply", "--yes", "--no-service-account"];
-    let refused = session.run(&apply).await;
+    let refused = migrate(&session, &by, &class, &[]).await;
     assert_eq!(refused.code, Some(8), "{}", refused.stderr);
     assert!(refused.stderr.contains("which Helm does not store with the release: sub"), "{}", refused.stderr);
     assert!(refused.stderr.contains(&format!("--image {name}=REGISTRY/PATH:VERSION")), "{}", refused.stderr);
@@ -255,12 +261,11 @@ async fn a_chart_with_other_charts_is_taken_from_a_registry() {
     let image = format!("{name}={}/charts/web:1.2.3_build5", world.registry.host());
 
     // Helm does not mark what hooks create.
-    let named = [&apply[..], &["--image", &image]].concat();
-    let unmarked = session.run(&named).await;
+    let unmarked = migrate(&session, &by, &class, &["--image", &image]).await;
     assert_eq!(unmarked.code, Some(8), "{}", unmarked.stderr);
     assert!(unmarked.stderr.contains(&format!("ConfigMap {}/{name}-hook", world.namespace)), "{}", unmarked.stderr);
     assert!(world.deployments().get_opt(&name).await.unwrap().is_none());
-    let applied = session.run(&[&named[..], &["--adopt-unmarked"]].concat()).await;
+    let applied = migrate(&session, &by, &class, &["--image", &image, "--adopt-unmarked"]).await;
     assert_eq!(applied.code, Some(0), "{}", applied.stderr);
     assert_eq!(self::before(world, &name).await, before);
     assert_eq!(releases(world).await, [""; 0]);
@@ -273,16 +278,14 @@ async fn a_password_that_the_chart_makes_is_kept() {
         return;
     }
     let session = Session::start().await;
-    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    let (world, name) = (&session.world, session.world.name());
     let class = class(world).await;
     let home = chart(&[("templates/access.yaml", ACCESS)]);
     install(&session, home.path(), &name).await;
     let access = format!("{name}-access");
     let before = secrets(world).get(&access).await.unwrap();
     let by = format!("{}/{name}", world.namespace);
-    let apply =
-        ["migrate", "helm", &by, "--class", &class, "--label", &label, "--apply", "--yes", "--no-service-account"];
-    let applied = session.run(&apply).await;
+    let applied = migrate(&session, &by, &class, &[]).await;
     assert_eq!(applied.code, Some(0), "{}", applied.stderr);
     let after = secrets(world).get(&access).await.unwrap();
     assert_eq!((after.uid(), &after.data), (before.uid(), &before.data));
@@ -297,7 +300,7 @@ async fn a_release_keeps_its_name_in_a_bundle_deployment_of_another_name() {
         return;
     }
     let session = Session::start().await;
-    let (world, name, label) = (&session.world, session.world.name(), session.label());
+    let (world, name) = (&session.world, session.world.name());
     let class = class(world).await;
     let home = chart(&[]);
     // 53 characters, which the name of a BundleDeployment cannot have.
@@ -305,14 +308,12 @@ async fn a_release_keeps_its_name_in_a_bundle_deployment_of_another_name() {
     install(&session, home.path(), &release).await;
     let before = before(world, &release).await;
     let by = format!("{}/{release}", world.namespace);
-    let apply =
-        ["migrate", "helm", &by, "--class", &class, "--label", &label, "--apply", "--yes", "--no-service-account"];
-    let long = session.run(&apply).await;
+    let long = migrate(&session, &by, &class, &[]).await;
     assert_eq!(long.code, Some(8), "{}", long.stderr);
     assert!(long.stderr.contains(&format!("--name {by}=NAME")), "{}", long.stderr);
 
     let named = format!("{by}={name}");
-    let kept = session.run(&[&apply[..], &["--name", &named, "--keep-release"]].concat()).await;
+    let kept = migrate(&session, &by, &class, &["--name", &named, "--keep-release"]).await;
     assert_eq!(kept.code, Some(0), "{}", kept.stderr);
     assert_eq!(self::before(world, &release).await, before, "the same objects, and no restart");
     let deployment = world.ready(&name).await;
@@ -320,7 +321,7 @@ async fn a_release_keeps_its_name_in_a_bundle_deployment_of_another_name() {
     assert_eq!(releases(world).await, [format!("sh.helm.release.v1.{release}.v1")]);
 
     // The command that continues finds it by the name of the release.
-    let detached = session.run(&apply).await;
+    let detached = migrate(&session, &by, &class, &[]).await;
     assert_eq!(detached.code, Some(0), "{}", detached.stderr);
     assert_eq!(releases(world).await, [""; 0]);
     assert_eq!(self::before(world, &release).await, before);
