@@ -72,7 +72,7 @@ struct Entry {
     version: String,
     set: Option<String>,
     owner: Option<String>,
-    /// The object, and what shows whom it belongs to. None if the state is unknown.
+    /// The object, and what shows whom it belongs to. `None` if the state is unknown.
     body: Option<(Body, Claims)>,
     /// The list during or after which it was observed last.
     list: u64,

@@ -44,7 +44,7 @@ impl RegistrySettings {
     ///
     /// # Errors
     /// A file cannot be read, or is not a certificate.
-    pub fn certificates(&self, image: &ImageReference) -> Result<Option<HostCertificates>, AccessError> {
+    fn certificates(&self, image: &ImageReference) -> Result<Option<HostCertificates>, AccessError> {
         let registry = image.registry_name();
         certificates(&self.certificates, registry).map_err(|error| AccessError::HostCertificates {
             registry: registry.to_owned(),
