@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     cover::break_down,
-    rule::{ALL, PolicyRule},
+    rule::{ALL, PolicyRule, of_every_resource},
 };
 
 /// Merges permissions into few rules, without rules that others contain. The order depends only on the permissions.
