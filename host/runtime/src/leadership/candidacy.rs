@@ -3,13 +3,17 @@
 use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
 
 use chandler_core::descriptors_exhausted;
+use futures::StreamExt as _;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
     jiff::Timestamp,
 };
-use kube::{Api, Client, ResourceExt as _, api::PostParams};
-use tokio::time::Instant;
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{PostParams, WatchEvent, WatchParams},
+};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     election::LeaseName,
@@ -33,6 +37,8 @@ pub(super) struct Candidacy {
     refused_for: Duration,
     /// A renewal whose answer did not arrive: the write itself may have.
     unanswered: Option<Unanswered>,
+    /// Whether the API server refuses to let this process watch the Lease.
+    unwatched: bool,
 }
 
 /// A write of a Lease without an answer.
@@ -72,6 +78,7 @@ impl Candidacy {
             refused_since: None,
             refused_for: timing.deadline,
             unanswered: None,
+            unwatched: false,
         }
     }
 
@@ -110,6 +117,58 @@ impl Candidacy {
             }
         };
         Ok(Ok(Held { lease: written, renewed: started }))
+    }
+
+    /// Waits while another process holds the Lease as it was last read. Returns when it has another holder or other annotations, when it
+    /// has lasted without a renewal, and when nothing is known about it any longer: then it must be read again. A watch shows that without a
+    /// request. What it shows decides nothing: the Lease is read before it is taken.
+    pub(super) async fn until_it_may_differ(&mut self) {
+        let began = Instant::now();
+        let pause = self.look_again(false);
+        if !self.unwatched {
+            let Err(failure) = self.watch().await else { return };
+            self.unwatched = failure.as_ref().is_some_and(Failure::is_refusal);
+            if let Some(failure) = failure {
+                tracing::debug!(lease = %self.lease, error = %failure, "the Lease is not watched, and read again and again");
+            }
+        }
+        // Also after a watch that ended at once.
+        sleep(pause.saturating_sub(began.elapsed())).await;
+    }
+
+    /// Follows the Lease. An error means that the watch ended, or why.
+    async fn watch(&mut self) -> Result<(), Option<Failure>> {
+        let version = self.seen.lease.as_ref().and_then(kube::ResourceExt::resource_version);
+        let version = version.ok_or(None::<Failure>)?;
+        let parameters = WatchParams::default().fields(&format!("metadata.name={}", self.lease.name));
+        let leases = self.leases.clone();
+        let mut events = timely(leases.watch(&parameters, &version)).await.map_err(Some)?.boxed();
+        loop {
+            let Ok(event) = timeout(self.look_again(true), events.next()).await else { return Ok(()) };
+            match event.ok_or(None::<Failure>)?.map_err(|error| Some(Failure::Client(error)))? {
+                WatchEvent::Added(lease) | WatchEvent::Modified(lease) => {
+                    let before = self.shown();
+                    self.seen.update(Some(lease));
+                    if self.shown() != before {
+                        return Ok(());
+                    }
+                }
+                WatchEvent::Deleted(_) => return Ok(()),
+                WatchEvent::Bookmark(_) => {}
+                WatchEvent::Error(status) => return Err(Some(Failure::Client(kube::Error::Api(status)))),
+            }
+        }
+    }
+
+    /// What matters about the Lease to a process that waits.
+    fn shown(&self) -> (Option<String>, BTreeMap<String, String>) {
+        let spec = self.seen.lease.as_ref().and_then(|lease| lease.spec.as_ref());
+        (spec.and_then(|spec| spec.holder_identity.clone()), self.seen_annotations())
+    }
+
+    fn look_again(&self, watched: bool) -> Duration {
+        let spec = self.seen.lease.as_ref().and_then(|lease| lease.spec.as_ref());
+        self.timing.look_again(spec, self.seen.since.elapsed(), watched)
     }
 
     /// Renews the Lease as it was last written. If that fails because it has changed, it is read: its holder, if another process had it.

@@ -73,8 +73,16 @@ pub(super) async fn acquire(
                 }
                 return Ok(Err(Ended));
             }
-            () = sleep(election.timing.retry) => {}
+            () = pause(seats.first_mut(), &obstacle, election.timing.retry) => {}
         }
+    }
+}
+
+/// Waits before the next attempt. While another replica is the leader, this process holds no Lease that it would have to renew.
+async fn pause(own: Option<&mut Seat>, obstacle: &Obstacle, retry: Duration) {
+    match (own, obstacle) {
+        (Some(own), Obstacle::Replica(_)) => own.candidacy.until_it_may_differ().await,
+        _ => sleep(retry).await,
     }
 }
 

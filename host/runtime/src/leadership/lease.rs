@@ -45,6 +45,15 @@ impl Timing {
         self.renewal.min(self.deadline.saturating_sub(took * 2)).max(took)
     }
 
+    /// How long a candidate may leave a Lease of another holder unread that has not changed for `unchanged`: until it can be taken at the
+    /// latest. A watch shows each renewal; when it shows none for longer than a renewal takes, it may be broken. Without one, the Lease is
+    /// read again and again.
+    pub(super) fn look_again(&self, lease: Option<&LeaseSpec>, unchanged: Duration, watched: bool) -> Duration {
+        let longest = if watched { self.renewal + self.retry } else { self.retry };
+        let lasts = lease.map_or(self.duration, |lease| duration(lease, self));
+        longest.min(lasts.saturating_sub(unchanged))
+    }
+
     /// Whether a Lease whose last renewal began this long ago is renewed now, and not in the next round, which follows after `round`.
     pub(super) fn is_due(&self, elapsed: Duration, round: Duration) -> bool {
         elapsed + round / 2 >= self.renewal
@@ -164,6 +173,29 @@ mod tests {
             let decided = decide(lease.as_ref(), Duration::from_secs(unchanged), "me", &Timing::default());
             assert_eq!(decided, expected, "{lease:?} unchanged for {unchanged} s");
         }
+    }
+
+    #[test]
+    fn a_lease_that_may_be_taken_is_read_at_once_and_a_watched_one_only_when_the_watch_is_silent() {
+        let other = lease(Some("other"), Some(15));
+        let after = |unchanged: Duration, watched| Timing::default().look_again(Some(&other), unchanged, watched);
+        for (unchanged, watched, polled) in [
+            (0, 7_000, 2_000),
+            (7_000, 7_000, 2_000),
+            (10_000, 5_000, 2_000),
+            (14_500, 500, 500),
+            (15_000, 0, 0),
+            (20_000, 0, 0),
+        ] {
+            let [unchanged, watched, polled] = [unchanged, watched, polled].map(Duration::from_millis);
+            assert_eq!((after(unchanged, true), after(unchanged, false)), (watched, polled), "{unchanged:?}");
+            // It is read again exactly when it can be taken, so nothing adds to the 15 seconds.
+            let action = decide(Some(&other), unchanged + watched, "me", &Timing::default());
+            assert_eq!(action == Action::Take, unchanged + watched >= Duration::from_secs(15), "{unchanged:?}");
+        }
+        let long = lease(Some("other"), Some(60));
+        assert_eq!(Timing::default().look_again(Some(&long), Duration::from_secs(14), true).as_secs(), 7);
+        assert_eq!(Timing::default().look_again(None, Duration::from_secs(14), true).as_secs(), 1);
     }
 
     #[test]

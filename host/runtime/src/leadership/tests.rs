@@ -11,11 +11,14 @@ use std::{
     time::Duration,
 };
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, StreamExt as _, stream};
 use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::Frame;
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tower::BoxError;
 
 use super::*;
 
@@ -218,6 +221,100 @@ async fn the_leader_annotates_its_lease_and_those_that_wait_read_it() {
     assert_eq!(written.first(), Some(&json!({"address": "a"})));
     // The first removes it with the Lease.
     assert_eq!(written.last(), Some(&Value::Null), "{written:?}");
+}
+
+/// An API server of a Lease of another holder. It counts the reads, and lets candidates watch the Lease or refuses that.
+struct Held {
+    lease: Mutex<Value>,
+    reads: AtomicUsize,
+    watched: bool,
+    /// The Lease changed.
+    events: tokio::sync::Notify,
+}
+
+impl Held {
+    fn new(watched: bool) -> Arc<Self> {
+        let spec = json!({"holderIdentity": "other", "leaseDurationSeconds": 3600});
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec,
+            "metadata": {"name": "l", "uid": "u", "resourceVersion": "1"}});
+        let (reads, events) = (AtomicUsize::new(0), tokio::sync::Notify::new());
+        Arc::new(Self { lease: Mutex::new(lease), reads, watched, events })
+    }
+
+    fn release(&self) {
+        let mut lease = self.lease.lock().unwrap();
+        lease["spec"]["holderIdentity"] = json!("");
+        lease["metadata"]["resourceVersion"] = json!("2");
+        self.events.notify_one();
+    }
+
+    fn client(self: &Arc<Self>) -> Client {
+        let held = Arc::clone(self);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let held = Arc::clone(&held);
+            async move {
+                if request.uri().query().is_some_and(|query| query.contains("watch=")) {
+                    if !held.watched {
+                        return Ok::<_, Infallible>(whole(refusal(403, "Forbidden")));
+                    }
+                    assert!(request.uri().query().unwrap().contains("metadata.name"), "only this Lease is watched");
+                    let event = async move {
+                        held.events.notified().await;
+                        let event = json!({"type": "MODIFIED", "object": *held.lease.lock().unwrap()});
+                        Ok::<_, BoxError>(Frame::data(format!("{event}\n").into_bytes().into()))
+                    };
+                    let events = stream::once(event).chain(stream::pending());
+                    return Ok(Response::new(StreamBody::new(events).boxed_unsync()));
+                }
+                if request.method() == Method::GET {
+                    held.reads.fetch_add(1, Ordering::Relaxed);
+                    return Ok(whole(answer(200, &held.lease.lock().unwrap())));
+                }
+                let bytes = request.into_body().collect_bytes().await.unwrap();
+                let lease: Value = serde_json::from_slice(&bytes).unwrap();
+                *held.lease.lock().unwrap() = lease.clone();
+                Ok(whole(answer(200, &lease)))
+            }
+        });
+        Client::new(service, "default")
+    }
+}
+
+/// An answer in the form of a stream.
+fn whole(answer: Response<Body>) -> Response<UnsyncBoxBody<<Body as hyper::body::Body>::Data, BoxError>> {
+    answer.map(|body| body.map_err(Into::into).boxed_unsync())
+}
+
+#[tokio::test]
+async fn a_replica_that_waits_reads_the_lease_only_when_the_watch_shows_a_change() {
+    let held = Held::new(true);
+    // Only the watch can be in time.
+    let timing = Timing { renewal: HOUR, retry: HOUR, ..Timing::default() };
+    let (waits, mut waiting) = tokio::sync::mpsc::unbounded_channel();
+    let server = Arc::clone(&held);
+    let election = Election::new(move || Ok(server.client()), "n", "l", "me".to_owned())
+        .with_timing(timing)
+        .when_waiting(move |_| waits.send(()).unwrap_or_default());
+    let leads = tokio::spawn(async move { while_leader(&election, never(), |_, _| async {}).await });
+    waiting.recv().await.unwrap();
+    assert_eq!(held.reads.load(Ordering::Relaxed), 1);
+    held.release();
+    assert_eq!(leads.await.unwrap().unwrap(), Some(()));
+    // Once more, before it was taken.
+    assert_eq!(held.reads.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn a_replica_that_may_not_watch_the_lease_reads_it_again_and_again() {
+    let held = Held::new(false);
+    let server = Arc::clone(&held);
+    let election = Election::new(move || Ok(server.client()), "n", "l", "me".to_owned()).with_timing(quick());
+    let leads = tokio::spawn(async move { while_leader(&election, never(), |_, _| async {}).await });
+    while held.reads.load(Ordering::Relaxed) < 5 {
+        tokio::task::yield_now().await;
+    }
+    held.release();
+    assert_eq!(leads.await.unwrap().unwrap(), Some(()));
 }
 
 /// An API server of one Lease that refuses a write of an older version, and that does not answer the write with this number although it
