@@ -164,8 +164,8 @@ async fn the_repair_of_a_deleted_object_reads_it_once_and_writes_the_record_once
     let dry = |text: &String| if text.contains("dryRun") { " (dry run)" } else { "" };
     let kind = |text: &String| {
         let (method, uri) = text.split_once(' ').expect("a method and a URI");
-        let resource = ["configmaps", "secrets", "bundledeployments", "events"].into_iter();
-        let resource = resource.rfind(|resource| uri.contains(&format!("/{resource}"))).expect("one of these");
+        let mut resources = ["configmaps", "secrets", "bundledeployments", "events"].into_iter();
+        let resource = resources.find(|resource| uri.contains(&format!("/{resource}"))).expect("one of these");
         format!("{method} {resource}{}", dry(text))
     };
     let made: Vec<String> = made.iter().map(kind).collect();
