@@ -415,7 +415,7 @@ fn opening(
     let history = status.history.clone();
     let (installer, announced) = (Arc::clone(installer), Arc::clone(announced));
     let announce = async move {
-        match report::write(installer.report(), &deployment, stored.as_ref(), &status).await {
+        match report::announce(installer.report(), &deployment, stored.as_ref(), &status).await {
             Ok(()) => *announced.lock().await = Some(status.into_inner()),
             Err(error) => {
                 tracing::debug!(deployment = %deployment.name_any(), %error, "the status does not announce the revision");

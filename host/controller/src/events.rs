@@ -55,6 +55,22 @@ async fn publish_of<K>(
     }
 }
 
+/// Whether a transition between these conditions is a problem.
+pub(crate) fn has_problem(old: &[Condition], new: &[Condition]) -> bool {
+    of_transitions(REPORTED, old, new).iter().any(|event| matches!(event.type_, EventType::Warning))
+}
+
+/// What the new conditions are compared with if no Event is about the announced ones, so that one Event is about all that happened since
+/// `before`: each condition as it was announced if it has changed since, and as it was before if not.
+pub(crate) fn since(before: &[Condition], announced: &[Condition], new: &[Condition]) -> Vec<Condition> {
+    let of = |conditions: &[Condition], type_: &str| conditions.iter().find(|it| it.type_ == type_).cloned();
+    let last = |new: &Condition| {
+        let changed = |it: &Condition| it.status != new.status || it.reason != new.reason;
+        of(announced, &new.type_).filter(changed).or_else(|| of(before, &new.type_))
+    };
+    new.iter().filter_map(last).collect()
+}
+
 /// The Event about one or more transitions.
 #[derive(Debug, PartialEq)]
 struct TransitionEvent<'a> {
@@ -274,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installation_has_two_events() {
+    fn an_installation_that_takes_a_while_has_two_events_and_a_quick_one_has_one() {
         let announced = [
             condition("Unpacked", "True", "UnpackSuccessful", "unpacked"),
             condition("Progressing", "True", "RollingOut", "revision 1"),
@@ -299,6 +315,30 @@ mod tests {
         );
         let message = "every object is applied\nrevision 1 is rolled out\nit is healthy";
         assert_eq!(of_transitions(REPORTED, &announced, &done), [event("InstallationSucceeded", "Installed", message)]);
+        let quick = since(&[], &announced, &done);
+        let message = format!("{message}\nunpacked");
+        assert_eq!(
+            of_transitions(REPORTED, &quick, &done),
+            [event("InstallationSucceeded", "Installed", &message)],
+            "what was announced has no other Event"
+        );
+        let mut waiting = announced.clone();
+        waiting[1].message = "it waits for x".to_owned();
+        assert_eq!(
+            of_transitions(REPORTED, &since(&[], &announced, &waiting), &waiting),
+            [event("RollingOut", "Progressing", "it waits for x\nunpacked")]
+        );
+    }
+
+    #[test]
+    fn an_upgrade_that_ends_as_it_began_has_an_event() {
+        let succeeded = |message: &str| [condition("Progressing", "True", "Succeeded", message)];
+        let (before, done) = (succeeded("revision 1"), succeeded("revision 2"));
+        let announced = [condition("Progressing", "True", "RollingOut", "revision 2")];
+        let published = of_transitions(REPORTED, &since(&before, &announced, &done), &done).len();
+        assert_eq!((published, of_transitions(REPORTED, &before, &done).len()), (1, 0));
+        assert!(!has_problem(&before, &announced));
+        assert!(has_problem(&before, &[condition("Progressing", "False", "InvalidContent", "broken")]));
     }
 
     #[test]

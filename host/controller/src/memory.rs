@@ -10,6 +10,7 @@ use chandler_decisions::contention::Contention;
 use chandler_releases::Made;
 use chandler_runtime::ClusterInfo;
 use chandler_source::Resolutions;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
@@ -175,6 +176,8 @@ struct Announced {
     when: Instant,
     /// How long it suffices.
     lasts: Duration,
+    /// The conditions before the announcement, while no Event is about it.
+    deferred: Option<Vec<Condition>>,
 }
 
 impl Announcements {
@@ -187,7 +190,22 @@ impl Announcements {
     /// Notes that the status announced a revision, or reports on its rollout. A slow API server, whose writes took this long, gets fewer
     /// reports.
     pub(crate) fn note(&self, name: &str, took: Duration) {
-        self.all().insert(name.to_owned(), Announced { when: Instant::now(), lasts: Self::lasts(took) });
+        let mut all = self.all();
+        let deferred = all.remove(name).and_then(|known| known.deferred);
+        all.insert(name.to_owned(), Announced { when: Instant::now(), lasts: Self::lasts(took), deferred });
+    }
+
+    /// Notes that the status announces a revision without an Event: the next status has it, if the rollout is not complete by then. Before
+    /// the announcement the status had these conditions.
+    pub(crate) fn defer(&self, name: &str, before: &[Condition]) {
+        let mut all = self.all();
+        let now = || Announced { when: Instant::now(), lasts: Self::SUFFICES, deferred: None };
+        all.entry(name.to_owned()).or_insert_with(now).deferred.get_or_insert_with(|| before.to_vec());
+    }
+
+    /// The conditions before an announcement that no Event is about, once.
+    pub(crate) fn take_deferred(&self, name: &str) -> Option<Vec<Condition>> {
+        self.all().get_mut(name)?.deferred.take()
     }
 
     /// How long a report suffices whose writes took this long.
@@ -198,7 +216,7 @@ impl Announcements {
     /// How much longer the report suffices; `None` if the status must report the progress of the rollout.
     pub(crate) fn suffices(&self, name: &str) -> Option<Duration> {
         let all = self.all();
-        let Announced { when, lasts } = all.get(name)?;
+        let Announced { when, lasts, .. } = all.get(name)?;
         lasts.checked_sub(when.elapsed()).filter(|left| !left.is_zero())
     }
 
@@ -366,6 +384,7 @@ impl Refused {
 #[cfg(test)]
 mod tests {
     use chandler_core::Fact;
+    use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
     use super::*;
 
@@ -378,6 +397,25 @@ mod tests {
         assert!(announcements.has("a") && !announcements.has("b"));
         announcements.forget("a");
         assert_eq!((announcements.suffices("a"), announcements.has("a")), (None, false));
+    }
+
+    #[test]
+    fn the_conditions_before_an_announcement_are_kept_until_an_event_is_about_it() {
+        let announcements = Announcements::default();
+        let named = |type_: &str| {
+            let last_transition_time = Time(Timestamp::UNIX_EPOCH);
+            let (status, reason, message) = (String::new(), String::new(), String::new());
+            Condition { type_: type_.into(), status, reason, message, observed_generation: None, last_transition_time }
+        };
+        announcements.defer("a", &[named("First")]);
+        // Of a newer spec, before any report.
+        announcements.defer("a", &[named("Second")]);
+        announcements.note("a", Duration::ZERO);
+        assert_eq!(announcements.take_deferred("a"), Some(vec![named("First")]));
+        assert_eq!((announcements.take_deferred("a"), announcements.take_deferred("b")), (None, None));
+        announcements.defer("a", &[]);
+        announcements.forget("a");
+        assert_eq!(announcements.take_deferred("a"), None);
     }
 
     #[test]

@@ -375,7 +375,8 @@ impl Ledger for Record {
             }
             // An intent is stored before it is in memory, so one that is known already needs no write.
             let state = self.state();
-            if self.is_stored() && state.holdings.intending(&intent) == state.holdings {
+            let is_behind = intent.again && self.known().ahead == Ahead::Settled;
+            if self.is_stored() && !is_behind && state.holdings.intending(&intent) == state.holdings {
                 return Ok(());
             }
             let begun = |state: &State| State { holdings: state.holdings.intending(&intent), ..state.clone() };

@@ -8,7 +8,11 @@ mod query;
 mod survey;
 mod teardown;
 
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Instant,
+};
 
 use chandler_core::{Digest, Release};
 use chandler_health::probe::Compiler;
@@ -68,6 +72,8 @@ pub struct Rollout {
     compiler: Compiler,
     /// The releases in progress that passed every check, by the UIDs of their owners.
     in_progress: Mutex<HashMap<String, InProgress>>,
+    /// The owners whose deletion waits for objects, by UID.
+    tearing_down: Mutex<HashSet<String>>,
     /// The causes that were found below unhealthy objects, by times since the origin.
     causes: Mutex<Causes>,
     origin: Instant,
@@ -100,6 +106,7 @@ impl Rollout {
             installation: options.installation,
             compiler: Compiler::default(),
             in_progress: Mutex::default(),
+            tearing_down: Mutex::default(),
             causes: Mutex::default(),
             origin: Instant::now(),
             parents: Parents::default(),
@@ -135,9 +142,9 @@ impl Rollout {
     }
 
     /// Like [`actor`](Self::actor), for a deletion.
-    async fn actor_now(&self, owner: &Owner) -> Result<Cluster, RolloutError> {
+    async fn actor_of_deletion(&self, owner: &Owner, purpose: Purpose) -> Result<Cluster, RolloutError> {
         self.check_cluster(owner)?;
-        account::actor_now(&self.cluster, owner).await
+        account::actor_of_deletion(&self.cluster, &self.recent, owner, purpose).await
     }
 
     fn check_cluster(&self, owner: &Owner) -> Result<(), RolloutError> {

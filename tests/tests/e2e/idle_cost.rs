@@ -13,7 +13,7 @@ use chandler_engine::Limits;
 use chandler_tests::{InProcess, World, bundles, wait, wait::eventually};
 use kube::{
     Client,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
     client::Body,
 };
 use serde_json::json;
@@ -142,6 +142,37 @@ async fn a_reconcile_without_changes_makes_no_request_and_calls_no_provisioner()
 }
 
 const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n";
+
+#[tokio::test]
+async fn the_repair_of_a_deleted_object_reads_it_once_and_writes_the_record_once() {
+    let mut world = World::in_process(InProcess::RecordsRequests).await;
+    let name = world.name();
+    let image = world.push(&bundles::Bundle::empty().with("manifests/a.yaml", NOTE)).await;
+    world.stop_controller().await;
+    let requests = Requests::default();
+    world.start_controller_on(InProcess::RecordsRequests, requests.recording(&world.client));
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    eventually("the Event of the installation", || async { !requests.about(&["/events"]).is_empty() }).await;
+    requests.forget();
+    let before = world.config_maps().get("note").await.expect("the object is installed").metadata.uid;
+    world.config_maps().delete("note", &DeleteParams::default()).await.expect("the deletion is accepted");
+    wait::until(&world.config_maps(), "note", "created again", |map| map.is_some_and(|map| map.metadata.uid != before))
+        .await;
+    eventually("the Event of the repair", || async { !requests.about(&["/events"]).is_empty() }).await;
+    let made = requests.about(&["/configmaps", "/secrets", &format!("/bundledeployments/{name}"), "/events"]);
+    let dry = |text: &String| if text.contains("dryRun") { " (dry run)" } else { "" };
+    let kind = |text: &String| {
+        let (method, uri) = text.split_once(' ').expect("a method and a URI");
+        let mut resources = ["configmaps", "secrets", "bundledeployments", "events"].into_iter();
+        let resource = resources.find(|resource| uri.contains(&format!("/{resource}"))).expect("one of these");
+        format!("{method} {resource}{}", dry(text))
+    };
+    let made: Vec<String> = made.iter().map(kind).collect();
+    let expected = ["GET configmaps", "GET bundledeployments", "POST configmaps", "PUT secrets", "POST events"];
+    assert_eq!(made, expected);
+    world.finish().await;
+}
 
 #[tokio::test]
 async fn polling_a_tag_sends_no_requests_to_the_cluster() {

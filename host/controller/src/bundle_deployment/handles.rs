@@ -85,6 +85,7 @@ pub(super) struct StatusHandles<'a> {
     pub(super) client: &'a Client,
     pub(super) own_writes: &'a OwnWrites<BundleDeployment>,
     pub(super) events: &'a Events,
+    pub(super) announcements: &'a Announcements,
 }
 
 /// What scheduling the next reconcile uses.

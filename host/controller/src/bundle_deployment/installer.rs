@@ -120,7 +120,13 @@ impl Installer {
 
     pub(super) fn report(&self) -> StatusHandles<'_> {
         let Self { cluster, own_writes, memory, .. } = self;
-        StatusHandles { contents: &memory.contents, client: &cluster.client, own_writes, events: &cluster.events }
+        StatusHandles {
+            contents: &memory.contents,
+            client: &cluster.client,
+            own_writes,
+            events: &cluster.events,
+            announcements: &memory.announcements,
+        }
     }
 
     pub(super) fn schedule(&self) -> ScheduleHandles<'_> {

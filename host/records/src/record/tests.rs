@@ -99,6 +99,23 @@ async fn a_settlement_is_stored_by_the_next_write_or_by_a_flush_and_objects_that
 }
 
 #[tokio::test]
+async fn what_was_settled_is_stored_before_an_object_is_created_again_which_needs_no_other_write() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let opened = record(&cluster).await;
+    opened.begin(creating("x")).await.unwrap();
+    let begun = secrets(&cluster).await;
+    opened.settle(created("x")).await.unwrap();
+    opened.begin(Intent::default()).await.unwrap();
+    assert_eq!(secrets(&cluster).await, begun, "the end of the reconcile stores it");
+    let again = || Intent { again: true, ..Intent::default() };
+    opened.begin(again()).await.unwrap();
+    assert_eq!(record(&cluster).await.state(), opened.state(), "a mark of the next object names the one in the record");
+    let before = secrets(&cluster).await;
+    opened.begin(again()).await.unwrap();
+    assert_eq!(secrets(&cluster).await, before);
+}
+
+#[tokio::test]
 async fn a_record_without_an_intent_is_stored_at_the_end_of_a_reconcile_that_may_install() {
     let cluster = DevCluster::start(Options::default()).await.unwrap();
     let records = Records::new(&cluster.client(), "default");

@@ -7,7 +7,7 @@ use kube::{Client, client::Body};
 use crate::{
     client::{
         cluster::Cluster,
-        recent_answers::{Annotations, Purpose, RecentAnswers, annotations},
+        recent_answers::{Annotations, Purpose, RecentAnswers},
     },
     pure::{
         error::{ApiError, RolloutError},
@@ -71,13 +71,27 @@ impl Confirmation<'_> {
     pub(crate) async fn confirm(&self) -> Result<(), RolloutError> {
         actor(self.own, self.recent, self.owner, Purpose::Write).await.map(drop)
     }
+
+    /// Fails if the account does not exist now.
+    pub(crate) async fn confirm_now(&self) -> Result<(), RolloutError> {
+        actor_of_deletion(self.own, self.recent, self.owner, Purpose::Write).await.map(drop)
+    }
 }
 
 /// Like [`actor`], for a deletion, which cannot be undone: the ServiceAccount must exist now. It creates nothing, and needs no
-/// grant.
-pub(crate) async fn actor_now(own: &Cluster, owner: &Owner) -> Result<Cluster, RolloutError> {
+/// grant. A deletion that waits asks [again](Confirmation::confirm_now) before it writes.
+pub(crate) async fn actor_of_deletion(
+    own: &Cluster,
+    recent: &RecentAnswers,
+    owner: &Owner,
+    purpose: Purpose,
+) -> Result<Cluster, RolloutError> {
     let Some(account) = &owner.account else { return Ok(own.clone()) };
-    impersonated(own, owner, account, annotations(own, account).await)
+    let found = match purpose {
+        Purpose::Write => recent.account_now(own, account).await,
+        Purpose::Wait => recent.account(own, account, Purpose::Wait).await,
+    };
+    impersonated(own, owner, account, found)
 }
 
 fn impersonated(

@@ -69,6 +69,12 @@ impl RecentAnswers {
         Ok(answer.map(|answer| answer.value))
     }
 
+    /// The annotations of a ServiceAccount now, or `None` if it does not exist.
+    pub(crate) async fn account_now(&self, own: &Cluster, account: &Account) -> Result<Option<Annotations>, ApiError> {
+        self.accounts.forget(|known| known == account);
+        self.account(own, account, Purpose::Write).await
+    }
+
     /// Whether a namespace exists.
     pub(crate) async fn namespace_exists(&self, own: &Cluster, name: &str) -> Result<bool, ApiError> {
         Ok(self.namespaces.get(&name.to_owned(), exists::<Namespace>(own, name)).await?.is_some())

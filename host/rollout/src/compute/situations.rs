@@ -78,6 +78,8 @@ fn of(owner: &Owner, (mut desired, live): Pair, budget: &Budget) -> (Pair, Resul
     if let Some(live) = &live {
         desired.keep_seal(live, owner);
         overlaid = owner.ignored.overlay(&mut desired, live, budget);
+    } else {
+        desired.seal_again(owner);
     }
     let found = overlaid.and_then(|()| Situation::of(&desired, live.as_ref(), owner, budget));
     ((desired, live), found)

@@ -106,6 +106,14 @@ impl Desired {
         }
     }
 
+    /// Names the object in the record of the owner that this one replaces, in the seal. The cluster has no object of the name.
+    pub(crate) fn seal_again(&mut self, owner: &Owner) {
+        let mark = owner.mark_after(&ObjectId::of(&self.key));
+        if let (Some(value), Some(mark)) = (self.value.as_object_mut(), mark) {
+            annotate(value, SEAL, json!(mark));
+        }
+    }
+
     /// Keeps the seal of the live object if a different seal alone is not a reason to write it: if the record of the owner is not known, or
     /// if an earlier revision wrote the same object.
     pub(crate) fn keep_seal(&mut self, live: &Value, owner: &Owner) {

@@ -35,6 +35,8 @@ pub struct DriftOptions {
     pub cooldown: BTreeSet<ObjectKey>,
     /// Objects that cannot be written now and are skipped, so that they do not block the others.
     pub skipped: BTreeSet<ObjectKey>,
+    /// Objects that did not exist when they were read a moment ago. They are not read again: the create shows whether they exist by now.
+    pub missing: BTreeSet<ObjectKey>,
 }
 
 impl From<DriftPolicy> for DriftOptions {
@@ -44,6 +46,20 @@ impl From<DriftPolicy> for DriftOptions {
 }
 
 impl DriftOptions {
+    /// Whether the only write is the create of an object that was found missing: it needs no dry run, because nothing else would have been
+    /// written when the API server refuses it.
+    pub(crate) fn creates_one(&self, desired: &[Desired], situations: &[Situation]) -> bool {
+        let mut writes = desired
+            .iter()
+            .zip(situations)
+            .filter(|(_, situation)| !matches!(situation.action(), Action::Keep | Action::Wait));
+        let only = writes.next().filter(|_| writes.next().is_none());
+        self.complete
+            && only.is_some_and(|(desired, situation)| {
+                *situation == Situation::Absent && self.missing.contains(&desired.key)
+            })
+    }
+
     /// Whether objects that are not in the release are kept.
     pub(crate) fn keeps_stale(&self) -> bool {
         self.complete && self.drift != DriftPolicy::Repair

@@ -36,23 +36,36 @@ fn search_all(desired: &Value, live: &Value, budget: &Budget) -> Result<(), Ende
     let (own, others): (Vec<&Value>, Vec<&Value>) = records
         .iter()
         .partition(|record| text(record, "/manager") == FIELD_MANAGER && text(record, "/subresource").is_empty());
-    let [own] = own.as_slice() else {
-        // Chandler's create and apply leave one record. Otherwise another client used its name or reset the records.
-        return Err(Ended::At(RECORDS.to_owned()));
-    };
-    forged(own, desired, live, budget)?;
+    match own.as_slice() {
+        [own] => forged(own, desired, live, budget)?,
+        // An apply that drops nothing leaves the record of the create beside its own.
+        [create, apply] | [apply, create] if is_create(create, live) && text(apply, "/operation") == "Apply" => {
+            applied(apply, desired, live, budget)?;
+            applied(create, desired, live, budget)?;
+        }
+        // Otherwise another client used its name or reset the records.
+        _ => return Err(Ended::At(RECORDS.to_owned())),
+    }
     others.into_iter().try_for_each(|record| overwritten(record, desired, budget))
 }
 
 /// Finds fields in Chandler's record that Chandler did not write: another client used its name.
 fn forged(record: &Value, desired: &Value, live: &Value, budget: &Budget) -> Result<(), Ended> {
     if text(record, "/operation") == "Update" {
-        // The record of a create includes defaults, so only the time can distinguish them; clients can write the time, too. Times have one
-        // format and one time zone.
-        let is_later = text(record, "/time") > text(live, "/metadata/creationTimestamp");
-        let changed = is_later || may_have_changed(desired, live);
+        // The record of a create includes defaults, so only the time can distinguish them; clients can write the time, too.
+        let changed = !is_create(record, live) || may_have_changed(desired, live);
         return if changed { Err(Ended::At(RECORDS.to_owned())) } else { Ok(()) };
     }
+    applied(record, desired, live, budget)
+}
+
+/// Whether a record of an update may be the one of the create, by its time. Times have one format and one time zone.
+fn is_create(record: &Value, live: &Value) -> bool {
+    text(record, "/operation") == "Update" && text(record, "/time") <= text(live, "/metadata/creationTimestamp")
+}
+
+/// Finds fields in a record that an apply would remove.
+fn applied(record: &Value, desired: &Value, live: &Value, budget: &Budget) -> Result<(), Ended> {
     // An apply removes what is recorded and no longer applied: a member, or a part of a value that is written as a whole. If
     // fields are no longer ignored, Chandler itself applied more.
     let counts = |pointer: &str, found: Option<&Value>| match (found, live.pointer(pointer)) {
@@ -339,7 +352,24 @@ mod tests {
             (json!([applied(json!({"f:metadata": {"f:labels": {"f:b": {}}}}))]), Some("/metadata/labels/b")),
             (json!([applied(json!({"f:spec": {"f:tags": {}}}))]), Some("/spec/tags")),
             (json!([with(ours(), "time", "2026-01-01T00:00:01Z")]), Some(RECORDS)),
-            (json!([ours(), applied(declared)]), Some(RECORDS)),
+            // The record of a create that names nothing else.
+            (json!([record("chandler", "Update", declared.clone()), applied(declared.clone())]), None),
+            (json!([applied(declared.clone()), record("chandler", "Update", json!({}))]), None),
+            (json!([ours(), applied(declared.clone())]), Some("/spec/defaulted")),
+            (
+                json!([record("chandler", "Update", json!({"f:spec": {"f:tags": {}}})), applied(declared.clone())]),
+                Some("/spec/tags"),
+            ),
+            (
+                json!([
+                    with(record("chandler", "Update", json!({})), "time", "2026-01-01T00:00:01Z"),
+                    applied(declared.clone())
+                ]),
+                Some(RECORDS),
+            ),
+            (json!([applied(declared.clone()), applied(declared.clone())]), Some(RECORDS)),
+            (json!([ours(), ours()]), Some(RECORDS)),
+            (json!([ours(), ours(), applied(declared)]), Some(RECORDS)),
             (json!([record("kubectl", "Update", json!({}))]), Some(RECORDS)),
             (json!([]), Some(RECORDS)),
             (json!("odd"), Some(RECORDS)),

@@ -97,6 +97,8 @@ pub struct Intent {
     pub created: BTreeSet<ObjectId>,
     /// Objects that exist and will be adopted, with their UIDs.
     pub adopted: BTreeMap<ObjectId, String>,
+    /// Whether objects are created again that are recognized by the UIDs in the record: it must be stored as it is.
+    pub again: bool,
 }
 
 /// What a rollout has done.
@@ -208,11 +210,18 @@ impl Holdings {
         self.expected.contains(id) && self.seal.revision(self.identity(), id, mark).is_some()
     }
 
+    /// Whether an object with this mark is what the owner created after the object in the record was deleted. Only the new object can have
+    /// the mark: it did not exist before, and a copy proves nothing once the record has the new object.
+    fn created_again(&self, id: &ObjectId, mark: &str) -> bool {
+        self.held.get(id).is_some_and(|before| self.seal.succeeds(self.identity(), id, mark, before))
+    }
+
     /// Whether the owner created or adopted an object: the record lists its UID, or it has the mark of one that the owner is about to
-    /// create. No other field of the object is evidence.
+    /// create, or created in place of the one in the record. No other field of the object is evidence.
     pub fn is_own(&self, object: &Value) -> bool {
         let id = live::id(object);
-        self.holds(&id, live::uid(object)) || live::annotation(object, SEAL).is_some_and(|mark| self.created(&id, mark))
+        let is_created = |mark: &str| self.created(&id, mark) || self.created_again(&id, mark);
+        self.holds(&id, live::uid(object)) || live::annotation(object, SEAL).is_some_and(is_created)
     }
 
     /// Whether the object with this UID was orphaned.
@@ -223,6 +232,16 @@ impl Holdings {
     /// The mark for an object that a revision of the owner writes under this name.
     pub(crate) fn mark(&self, id: &ObjectId, revision: u64) -> String {
         self.seal.mark(self.identity(), id, revision)
+    }
+
+    /// The mark for an object that a revision of the owner creates again under this name. `None` if the record has no object of the name.
+    pub(crate) fn mark_after(&self, id: &ObjectId, revision: u64) -> Option<String> {
+        self.seal.mark_after(self.identity(), id, revision, self.held.get(id)?)
+    }
+
+    /// Whether an object of this name needs no intent before it is created: its mark names the object in the record that it replaces.
+    pub(crate) fn recognizes_next(&self, id: &ObjectId) -> bool {
+        self.mark_after(id, 0).is_some()
     }
 
     /// The revision that wrote an object, by its mark; 0 for a mark that names none. `None` without a mark of this owner.
@@ -303,6 +322,25 @@ mod tests {
         assert!(!expecting.created(&id("a"), ""), "no mark");
         assert!(!holdings().created(&id("a"), &mark), "nothing was expected");
         assert!(expecting.created(&id("a"), &expecting.mark(&id("a"), 3)), "a mark that names its revision");
+    }
+
+    #[test]
+    fn an_object_that_was_created_again_is_recognized_until_the_record_has_it() {
+        let with = |uid| holdings().settled(&Settlement { held: uids(&[("a", uid)]), ..Settlement::default() });
+        let (before, after) = (with("u-1"), with("u-2"));
+        let mark = before.mark_after(&id("a"), 2).unwrap();
+        assert!(before.recognizes_next(&id("a")) && !before.recognizes_next(&id("b")));
+        let object = |uid: &str, mark: &str| {
+            serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {"name": "a", "namespace": "n", "uid": uid, "annotations": {SEAL: mark}}})
+        };
+        let revised = before.mark(&id("a"), 2);
+        assert!(before.is_own(&object("u-2", &mark)) && before.is_own(&object("u-1", &revised)));
+        assert!(!before.is_own(&object("u-2", &revised)), "any object may have a copy of the mark of the one before");
+        assert!(after.is_own(&object("u-2", &mark)) && !after.is_own(&object("u-3", &mark)), "a copy comes too late");
+        assert_eq!(after.revision_of(&object("u-2", &mark)), Some(2));
+        let gone = before.settled(&Settlement { gone: [id("a")].into(), ..Settlement::default() });
+        assert!(!gone.is_own(&object("u-2", &mark)) && gone.mark_after(&id("a"), 2).is_none());
     }
 
     #[test]

@@ -199,8 +199,11 @@ pub(crate) mod tests {
     /// The owner of the tests with a record that holds the ConfigMap `n/x` with UID `u` and expects `n/y`.
     pub(crate) fn recorded_owner() -> Owner {
         let (held, expected) = (config_map("x"), config_map("y"));
-        let holdings = Holdings::new("uid-a", Seal::new([1; 32]))
-            .intending(&Intent { created: [expected].into(), adopted: [(held, "u".to_owned())].into() });
+        let holdings = Holdings::new("uid-a", Seal::new([1; 32])).intending(&Intent {
+            created: [expected].into(),
+            adopted: [(held, "u".to_owned())].into(),
+            ..Intent::default()
+        });
         owner().recorded_in(std::sync::Arc::new(InMemory::with(holdings)))
     }
 

@@ -226,6 +226,12 @@ impl Owner {
         Some(ledger.holdings().mark(id, ledger.written_revision()))
     }
 
+    /// The mark for an object that is created again under this name; `None` if the record has no object of the name.
+    pub(crate) fn mark_after(&self, id: &ObjectId) -> Option<String> {
+        let ledger = self.ledger.as_ref()?;
+        ledger.holdings().mark_after(id, ledger.written_revision())
+    }
+
     /// The record, without which nothing may be written.
     pub(crate) fn ledger(&self) -> Result<&dyn Ledger, RolloutError> {
         self.ledger.as_deref().ok_or_else(|| RolloutError::Unrecorded(format!("{} {}", self.kind, self.name)))

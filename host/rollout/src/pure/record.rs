@@ -13,12 +13,16 @@ use crate::pure::{
 };
 
 /// The objects that are about to be created and adopted. Objects that exist and belong to the owner by reference alone, because
-/// the record was lost, are adopted, too. An object that may be deleted and created again counts as created.
+/// the record was lost, are adopted, too. An object that may be deleted and created again counts as created. One that another client
+/// deleted needs no intent: the seal of the new one names the one in the record.
 pub(crate) fn intent(owner: &Owner, desired: &[Desired], situations: &[Situation], live: &[Option<Value>]) -> Intent {
     let mut intent = Intent::default();
+    let holdings = owner.holdings();
+    let recognizes_next = |id: &ObjectId| holdings.as_ref().is_some_and(|holdings| holdings.recognizes_next(id));
     for ((desired, situation), live) in desired.iter().zip(situations).zip(live) {
         let id = ObjectId::of(&desired.key);
         match (situation.action(), live) {
+            (Action::Create, None) if recognizes_next(&id) => intent.again = true,
             // A terminating object will be created again.
             (Action::Create | Action::Wait, _) => drop(intent.created.insert(id)),
             (Action::Update, Some(live)) if owner.on_immutable.recreates(&desired.key, live) => {

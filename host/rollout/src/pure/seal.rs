@@ -31,14 +31,31 @@ impl Seal {
         }
     }
 
+    /// The mark of an object that is created again after the one with this UID was deleted: `REVISION.UID.` and 64 hexadecimal digits.
+    /// `None` for a UID that is not [plain](is_plain).
+    pub(crate) fn mark_after(&self, owner: &str, id: &ObjectId, revision: u64, before: &str) -> Option<String> {
+        let what = format!("revision {revision} after {before}");
+        is_plain(before).then(|| format!("{revision}.{before}.{}", self.digits(&[&what, owner, &id.text()])))
+    }
+
     /// The revision that a mark of this object names, 0 if it names none. `None` for a mark that another seal made, or that was
     /// copied or changed.
     pub(crate) fn revision(&self, owner: &str, id: &ObjectId, mark: &str) -> Option<u64> {
-        let revision = match mark.split_once('.') {
-            Some((number, _)) => number.parse().ok()?,
-            None => 0,
+        let mut parts = mark.splitn(3, '.');
+        let (first, second, third) = (parts.next(), parts.next(), parts.next());
+        let revision = if second.is_some() { first?.parse().ok()? } else { 0 };
+        let made = match second.filter(|_| third.is_some()) {
+            Some(before) => self.mark_after(owner, id, revision, before)?,
+            None => self.mark(owner, id, revision),
         };
-        (self.mark(owner, id, revision) == mark).then_some(revision)
+        (made == mark).then_some(revision)
+    }
+
+    /// Whether a mark is of an object that was created again after the one with this UID.
+    pub(crate) fn succeeds(&self, owner: &str, id: &ObjectId, mark: &str, before: &str) -> bool {
+        let mut parts = mark.split('.').skip(1);
+        let (named, digits) = (parts.next(), parts.next());
+        named == Some(before) && digits.is_some() && self.revision(owner, id, mark).is_some()
     }
 
     fn digits(&self, lines: &[&str]) -> String {
@@ -47,6 +64,11 @@ impl Seal {
         mac.update(lines.join("\n").as_bytes());
         Digest::from_hash(mac.finalize().into_bytes().into()).hex().to_owned()
     }
+}
+
+/// Whether a UID can be a part of a mark. Every API server makes such UIDs.
+fn is_plain(uid: &str) -> bool {
+    !uid.is_empty() && uid.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 impl fmt::Debug for Seal {
@@ -104,6 +126,33 @@ mod tests {
         ] {
             assert_eq!(revision(&other), None, "of another seal, owner or object");
         }
+    }
+
+    #[test]
+    fn a_mark_of_an_object_that_was_created_again_names_the_one_before() {
+        let seal = Seal::new([7; 32]);
+        let mark = seal.mark_after("uid", &id("a"), 3, "u-1").unwrap();
+        let succeeds = |mark: &str, before| seal.succeeds("uid", &id("a"), mark, before);
+        assert_eq!(seal.revision("uid", &id("a"), &mark), Some(3));
+        assert!(succeeds(&mark, "u-1") && !succeeds(&mark, "u-2") && !succeeds(&seal.mark("uid", &id("a"), 3), "u-1"));
+        let digits = mark.rsplit_once('.').unwrap().1;
+        for forged in [
+            format!("3.u-2.{digits}"),
+            format!("4.u-1.{digits}"),
+            format!("3..{digits}"),
+            format!("3.{digits}"),
+            format!("3.u-1.{}", seal.mark("uid", &id("a"), 0)),
+            format!("{mark}.x"),
+            "3.u-1.".to_owned(),
+            "3.u-1".to_owned(),
+        ] {
+            assert!(seal.revision("uid", &id("a"), &forged).is_none() && !succeeds(&forged, "u-1"), "{forged}");
+        }
+        assert!(!Seal::new([8; 32]).succeeds("uid", &id("a"), &mark, "u-1"));
+        assert!(!seal.succeeds("uid", &id("b"), &mark, "u-1"), "copied to another object");
+        assert!(["", "a.b", "a\nb"].iter().all(|odd| seal.mark_after("uid", &id("a"), 3, odd).is_none()));
+        let unrevised = seal.mark_after("uid", &id("a"), 0, "u-1").unwrap();
+        assert_eq!(seal.revision("uid", &id("a"), &unrevised), Some(0));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use chandler_core::ObjectKey;
 use serde_json::Value;
 
 use crate::pure::{
@@ -27,6 +28,19 @@ pub(crate) fn unrecorded(owner: &Owner, desired: &[Desired]) -> Vec<bool> {
             && !owner.adopts.contains_key(&id)
     };
     desired.iter().map(new).collect()
+}
+
+/// Which objects of the release are among these, in order, and can be dry-run.
+pub(crate) fn missing(desired: &[Desired], missing: &BTreeSet<ObjectKey>) -> Vec<bool> {
+    if missing.is_empty() {
+        return vec![false; desired.len()];
+    }
+    let defined = defined_kinds(desired);
+    let is_missing = |desired: &Desired| {
+        let kind = (desired.key.group.as_str(), desired.key.kind.as_str());
+        desired.served && !defined.contains(&kind) && missing.contains(&desired.key)
+    };
+    desired.iter().map(is_missing).collect()
 }
 
 /// Whether the record has objects that the release does not contain.
@@ -81,6 +95,7 @@ mod tests {
             .intending(&Intent {
                 created: [id("expected")].into(),
                 adopted: [(id("held"), "1".to_owned()), (id("orphaned"), "2".to_owned())].into(),
+                ..Intent::default()
             })
             .settled(&Settlement { orphaned: [id("orphaned")].into(), ..Settlement::default() });
         assert!(!has_others(&holdings, &all) && has_others(&holdings, &all[..1]));
@@ -100,5 +115,8 @@ mod tests {
         let objects = [desired(&crd, false), desired(&ox, true), Desired { served: false, ..config_map("x") }];
         assert_eq!(unrecorded(&owner, &objects), [true, false, false]);
         assert_eq!(unrecorded(&owner, &objects[1..2]), [true], "the kind of an earlier release");
+        let all: BTreeSet<ObjectKey> = objects.iter().map(|object| object.key.clone()).collect();
+        assert_eq!(missing(&objects, &all), [true, false, false]);
+        assert_eq!(missing(&objects, &BTreeSet::new()), [false; 3]);
     }
 }

@@ -38,7 +38,7 @@ pub(crate) enum CountMode {
     Count,
 }
 
-/// The CRDs among these objects that have custom resources which are not among them.
+/// The CRDs among these objects that have custom resources which are not among them, apart from those that are being deleted.
 pub(crate) async fn in_use(
     cluster: &Cluster,
     members: &[Member],
@@ -49,7 +49,8 @@ pub(crate) async fn in_use(
         let kind = (member.key.group.clone(), member.key.kind.clone());
         own.entry(kind).or_default().insert(live::uid(&member.object));
     }
-    let crds = members.iter().filter(|member| is_crd(&member.key));
+    // One that is being deleted takes its custom resources along, whatever is decided here.
+    let crds = members.iter().filter(|member| is_crd(&member.key) && !live::is_terminating(&member.object));
     let lists = crds.map(|crd| {
         let resource = custom_resource(&crd.object);
         let kind = resource.as_ref().map(|resource| (resource.group.clone(), resource.kind.clone()));

@@ -103,7 +103,10 @@ impl Rollout {
             unwanted: &unwanted,
             installation: &self.installation,
         };
-        let created = (lookup != Lookup::ByLabel).then_some(&created[..]);
+        let is_single = drift_options.creates_one(&desired, &situations)
+            && unwanted.deleted().next().is_none()
+            && unwanted.orphan.is_empty();
+        let created = (lookup != Lookup::ByLabel && !is_single).then_some(&created[..]);
         let Passed { mut warnings, conflicts, reviewed: review } =
             preflight::before_writing(&checks, &mut snapshot.live, created).await?;
         let writes = checks.writes();

@@ -20,6 +20,7 @@ use crate::{
         request::RolloutRequest,
         rollback::keep_newer_crds,
         situation::Situation,
+        unrecorded,
     },
     read::{
         creation::{self, CreateAnswer},
@@ -88,9 +89,14 @@ impl Rollout {
             }
             Lookup::ByLabelAndName | Lookup::ByLabel => Early::default(),
         };
+        let missing = unrecorded::missing(&desired, &request.drift.missing);
+        let is_new = |index: usize| new.get(index).copied().unwrap_or_default();
+        let unread: Vec<bool> = missing.iter().enumerate().map(|(index, missing)| *missing || is_new(index)).collect();
         let mut snapshot =
-            Snapshot::take(actor, &self.discovery, owner, parent, &desired, options.lookup, &new).await?;
-        let created = creation::ask(actor, &self.recent, &desired, &new, permitted, &mut snapshot.live).await?;
+            Snapshot::take(actor, &self.discovery, owner, parent, &desired, options.lookup, &unread).await?;
+        // One alone is created without a dry run, unless other objects are written as well: then the preflight asks.
+        let asked = if unread.iter().filter(|unread| **unread).count() == 1 { &new } else { &unread };
+        let created = creation::ask(actor, &self.recent, &desired, asked, permitted, &mut snapshot.live).await?;
         let kept = if owner.rollback { keep_newer_crds(owner, &mut desired, &snapshot.live) } else { Vec::new() };
         let unwanted = deletion::unwanted(actor, owner, std::mem::take(&mut snapshot.stale)).await?;
         let (desired, live, situations) = situations::of_all(owner, desired, snapshot.live).await?;

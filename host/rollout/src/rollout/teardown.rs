@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Rollout;
 use crate::{
-    client::cluster::Cluster,
+    client::{account::Confirmation, cluster::Cluster, recent_answers::Purpose},
     pure::{deletion_plan::DeletionPreview, error::RolloutError, owner::Owner, report::Teardown},
     read::deletion,
     write::teardown,
@@ -19,18 +19,30 @@ impl Rollout {
             // Nothing was created, so neither a ServiceAccount nor its permissions are needed.
             return Ok(Teardown::Complete { deleted: Vec::new(), orphaned: Vec::new() });
         }
-        let actor = self.actor_now(owner).await?;
-        let result = self.teardown_as(&actor, owner).await;
-        if matches!(result, Ok(Teardown::Complete { .. })) {
-            self.parents.forget(owner);
+        // One that waits looks at its objects often, and asks about its account again before it writes.
+        let waits = self.tearing_down.lock().remove(&owner.uid);
+        let actor = self.actor_of_deletion(owner, if waits { Purpose::Wait } else { Purpose::Write }).await?;
+        let confirmation = waits.then_some(Confirmation { own: &self.cluster, recent: &self.recent, owner });
+        let result = self.teardown_as(&actor, owner, confirmation).await;
+        match result {
+            Ok(Teardown::Complete { .. }) => self.parents.forget(owner),
+            Ok(Teardown::Waiting { .. }) => {
+                self.tearing_down.lock().insert(owner.uid.clone());
+            }
+            Ok(Teardown::Held { .. }) | Err(_) => {}
         }
         self.with_missing_permissions(result, &actor, owner, None).await
     }
 
     #[tracing::instrument(target = "chandler::trace", name = "teardown", skip_all)]
-    async fn teardown_as(&self, actor: &Cluster, owner: &Owner) -> Result<Teardown, RolloutError> {
+    async fn teardown_as(
+        &self,
+        actor: &Cluster,
+        owner: &Owner,
+        confirmation: Option<Confirmation<'_>>,
+    ) -> Result<Teardown, RolloutError> {
         let parent = self.parent_or_none(owner).await?;
-        teardown::teardown(parent, actor, &self.discovery, owner).await
+        teardown::teardown(parent, actor, &self.discovery, owner, confirmation).await
     }
 
     async fn parent_or_none(&self, owner: &Owner) -> Result<Option<Value>, RolloutError> {
@@ -45,7 +57,7 @@ impl Rollout {
         if owner.elsewhere || owner.ledger()?.holdings().is_empty() {
             return Ok(());
         }
-        let actor = self.actor_now(owner).await?;
+        let actor = self.actor_of_deletion(owner, Purpose::Write).await?;
         let parent = self.parent_or_none(owner).await?;
         self.parents.forget(owner);
         teardown::remove_owner_references(parent, &actor, &self.discovery, owner).await

@@ -132,13 +132,16 @@ async fn claim_and_apply(cluster: &Cluster, desired: &Desired, live: &Value) -> 
     cluster.apply(desired, claimed.as_ref().unwrap_or(live)).await
 }
 
-/// Rewrites the record of a create into one of an apply, so that applying removes fields that the release no longer contains.
-/// No field of the object changes. Returns the object with its new records, if they had to be written.
+/// Rewrites the record of a create into one of an apply, so that applying removes fields that the release no longer contains, if there
+/// may be any. No field of the object changes. Returns the object with its new records, if they had to be written.
 pub(crate) async fn claim_fields(
     cluster: &Cluster,
     desired: &Desired,
     live: &Value,
 ) -> Result<Option<Value>, ApiError> {
+    if !managed_fields::keeps_more(live, &desired.value) {
+        return Ok(None);
+    }
     let Some(managed_fields) = managed_fields::upgrade(live) else { return Ok(None) };
     cluster.replace_managed_fields(desired, live::resource_version(live), &managed_fields).await.map(Some)
 }

@@ -59,7 +59,7 @@ pub(crate) async fn delete_in_order(
                         pruned.deleted.push(member.key.clone());
                     }
                     match deleted {
-                        Deleted::Accepted(object) => members.push(Member { object, ..member }),
+                        Deleted::Accepted(object) => members.push((Member { object, ..member }, asked)),
                         Deleted::Gone => pruned.gone.push(member.key),
                     }
                 }
@@ -77,11 +77,17 @@ pub(crate) async fn delete_in_order(
     Ok(pruned)
 }
 
-/// Objects that are not gone yet, with the reasons for the first few of them.
-async fn held_back(cluster: &Cluster, members: Vec<Member>) -> Vec<Unhealthy> {
-    let explanations = members.iter().take(EXPLAINED).map(|member| terminating::describe(cluster, member).boxed());
+/// Objects that are not gone yet, each with whether this call deleted it, with the reasons for the first few of them. What is in the way of
+/// one that was deleted just now shows later: mostly nothing is.
+async fn held_back(cluster: &Cluster, members: Vec<(Member, bool)>) -> Vec<Unhealthy> {
+    let explanations = members.iter().take(EXPLAINED).map(|(member, is_new)| {
+        async move {
+            if *is_new { terminating(Reader(&member.object)) } else { terminating::describe(cluster, member).await }
+        }
+        .boxed()
+    });
     let mut reasons = all(explanations.collect()).await.into_iter();
-    let waiting = members.into_iter().map(|member| {
+    let waiting = members.into_iter().map(|(member, _)| {
         let reason = reasons.next().unwrap_or_else(|| terminating(Reader(&member.object)));
         Unhealthy { object: member.key, health: Health::progressing(reason) }
     });

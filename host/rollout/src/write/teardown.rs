@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
-    client::cluster::Cluster,
+    client::{account::Confirmation, cluster::Cluster},
     pure::{
         conversion::DeletedServices,
         error::RolloutError,
@@ -29,12 +29,14 @@ use crate::{
 
 /// Deletes as many objects as possible now. Without a parent, the owner is gone.
 ///
-/// Objects that stay are orphaned before any object is deleted, so that an interruption loses nothing.
+/// Objects that stay are orphaned before any object is deleted, so that an interruption loses nothing. With a confirmation, the account
+/// of the cluster is known from earlier, and is asked about again before anything is written.
 pub(crate) async fn teardown(
     parent: Option<Value>,
     cluster: &Cluster,
     discovery: &Discovery,
     owner: &Owner,
+    confirmation: Option<Confirmation<'_>>,
 ) -> Result<Teardown, RolloutError> {
     let ledger = owner.ledger()?;
     let Some(TeardownPlan { deletion_plan, in_use, orphaned, all_stay }) =
@@ -45,6 +47,11 @@ pub(crate) async fn teardown(
     };
     if !deletion_plan.keep.is_empty() {
         return Ok(Teardown::Held { in_use });
+    }
+    let writes =
+        !deletion_plan.orphan.is_empty() || deletion_plan.deleted().any(|member| !live::is_terminating(&member.object));
+    if let Some(confirmation) = confirmation.filter(|_| writes) {
+        confirmation.confirm_now().await?;
     }
     let ids = deletion_plan.orphan.iter().chain(&orphaned).map(|member| ObjectId::of(&member.key));
     let ids: BTreeSet<ObjectId> = ids.collect();

@@ -5,7 +5,7 @@
 use chandler_core::ObjectKey;
 use chandler_devcluster::{Effect, Fault, faults::Verb};
 use chandler_permissions::Account;
-use chandler_rollout::{Owner, RolloutError, RolloutRequest};
+use chandler_rollout::{DriftOptions, Owner, RolloutError, RolloutRequest};
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 
@@ -40,6 +40,46 @@ async fn new_objects_are_not_read_before_they_are_created() {
     stage.reads();
     assert_eq!(stage.complete(&release(&new_objects())).await.created, [config_map_key("x-1")]);
     assert_eq!(reads_of_objects(&stage.reads()), ["/api/v1/namespaces/install/configmaps/x-1"]);
+}
+
+/// The repair of a complete release that lacks these ConfigMaps.
+fn lacking(names: &[&str]) -> DriftOptions {
+    let missing = names.iter().map(|name| config_map_key(name)).collect();
+    DriftOptions { complete: true, missing, ..DriftOptions::default() }
+}
+
+#[tokio::test]
+async fn one_object_that_is_missing_is_created_without_being_read_again_and_without_a_dry_run() {
+    let stage = Stage::set().await;
+    let objects = release(&new_objects());
+    stage.complete(&objects).await;
+    let repair = async |names: &[&str]| {
+        stage.reads();
+        stage.writes();
+        let request = RolloutRequest::new(&stage.owner, &objects).drift(lacking(names));
+        stage.rollout.advance(&request).await.map(|progress| progress.changes().created.clone())
+    };
+    let dry_runs = |reads: &[String]| reads.iter().filter(|read| read.contains("dryRun")).count();
+    stage.remove(&config_map_key("x-1")).await;
+    assert_eq!(repair(&["x-1"]).await.unwrap(), [config_map_key("x-1")]);
+    let reads = stage.reads();
+    assert_eq!((reads_of_objects(&reads).len(), dry_runs(&reads)), (0, 0), "{reads:?}");
+    assert_eq!(stage.writes(), ["POST /api/v1/namespaces/install/configmaps"]);
+
+    // Of several, none is created before all are known to be accepted.
+    stage.remove(&config_map_key("x-1")).await;
+    stage.remove(&config_map_key("x-2")).await;
+    assert_eq!(repair(&["x-1", "x-2"]).await.unwrap(), ["x-1", "x-2"].map(config_map_key));
+    let reads = stage.reads();
+    assert_eq!((reads_of_objects(&reads).len(), dry_runs(&reads)), (0, 2), "{reads:?}");
+
+    // Another client was faster.
+    stage.remove(&config_map_key("x-1")).await;
+    stage.make(&config_map_key("x-1"), config_map("x-1", json!({"a": "theirs"}))).await;
+    let refused = repair(&["x-1"]).await.unwrap_err().to_string();
+    assert!(refused.starts_with("ConfigMap install/x-1 already exists and was created by kubectl\n"), "{refused}");
+    let theirs = stage.live(&config_map_key("x-1")).await.unwrap();
+    assert_eq!(theirs["data"], json!({"a": "theirs"}));
 }
 
 #[tokio::test]

@@ -105,6 +105,36 @@ async fn objects_created_before_a_crash_are_recognized_by_their_seal() {
     assert_eq!(stage.live(&config_map_key("made")).await.unwrap()["metadata"]["uid"], made["metadata"]["uid"]);
 }
 
+#[tokio::test]
+async fn an_object_that_is_created_again_before_a_crash_is_recognized_although_no_intent_was_recorded() {
+    let stage = Stage::set().await;
+    let owner = make_owner(&stage.client, "mortal").await;
+    let ledger = Arc::new(Forgetful { inner: InMemory::new(&owner.uid), forgets: AtomicBool::new(false) });
+    let owner = owner.recorded_in(ledger.clone());
+    let wanted = release(&[(0, config_map("made", json!({"a": "1"})))]);
+    let advance = async || stage.rollout.advance(&RolloutRequest::new(&owner, &wanted)).await;
+    advance().await.unwrap();
+    let recorded = ledger.holdings();
+    stage.remove(&config_map_key("made")).await;
+    ledger.forgets.store(true, Ordering::SeqCst);
+    let died = advance().await.unwrap_err();
+    assert!(matches!(died, RolloutError::Ledger(_)), "{died}");
+    assert_eq!(ledger.holdings(), recorded, "the record was not written");
+    let made = stage.live(&config_map_key("made")).await.unwrap();
+
+    // A copy of the new object's marks comes too late once the record has the object.
+    ledger.forgets.store(false, Ordering::SeqCst);
+    let progress = advance().await.unwrap();
+    assert!(progress.is_complete() && progress.changes().is_empty(), "{}", progress.changes());
+    assert_ne!(ledger.holdings(), recorded);
+    stage.remove(&config_map_key("made")).await;
+    let mut copy = config_map("made", json!({"of": "another user"}));
+    copy["metadata"]["annotations"] = made["metadata"]["annotations"].clone();
+    stage.make(&config_map_key("made"), copy).await;
+    let refused = advance().await.unwrap_err().to_string();
+    assert!(refused.contains("ConfigMap install/made already exists"), "{refused}");
+}
+
 /// The record of an owner with revisions.
 #[derive(Debug)]
 struct Revised {

@@ -39,6 +39,43 @@ async fn fields_that_a_release_drops_are_removed_and_those_of_others_stay() {
 }
 
 #[tokio::test]
+async fn records_are_rewritten_only_where_a_field_is_dropped() {
+    let mut stage = Stage::set().await;
+    let settings = config_map_key("settings");
+    let of = |data: Value| release(&[(0, config_map("settings", data))]);
+    let patch = "PATCH /api/v1/namespaces/install/configmaps/settings";
+    let steps = [
+        (json!({"a": "1", "b": "1", "c": "1"}), vec!["POST /api/v1/namespaces/install/configmaps"]),
+        (json!({"a": "2", "b": "1", "c": "1"}), vec![patch]),
+        (json!({"a": "2", "b": "1", "c": "2", "d": "1"}), vec![patch]),
+        // Of the create.
+        (json!({"a": "2", "c": "2", "d": "1"}), vec![patch, patch]),
+        // Of an apply.
+        (json!({"a": "2"}), vec![patch]),
+    ];
+    for (number, (data, writes)) in steps.into_iter().enumerate() {
+        stage.writes();
+        stage.complete(&of(data.clone())).await;
+        let made: Vec<String> = stage.writes().into_iter().filter(|write| write.contains("/configmaps")).collect();
+        assert_eq!(made, writes, "{data}");
+        if number == 0 {
+            stage.meddle(&settings, json!({"data": {"added": "by a user"}})).await;
+        }
+        let live = stage.live(&settings).await.unwrap();
+        let own = data.as_object().unwrap().clone();
+        let mut expected = json!({"added": "by a user"});
+        expected.as_object_mut().unwrap().extend(own);
+        assert_eq!(live["data"], expected);
+        // Neither a controller that wrote it nor another one needs a dry run to see that it matches.
+        stage.restart().await;
+        stage.reads();
+        let observed = stage.rollout.observe(&RolloutRequest::new(&stage.owner, &of(data))).await.unwrap();
+        assert!(observed.matches_release());
+        assert!(!stage.reads().iter().any(|read| read.contains("dryRun")));
+    }
+}
+
+#[tokio::test]
 async fn removed_objects_are_pruned_at_the_end() {
     let stage = Stage::set().await;
     let old = [

@@ -67,22 +67,58 @@ fn describe_content(contents: &Contents, name: &str, found: &Assessment, status:
     status.content_url = status.content_digest.as_ref().and_then(|_| contents.url(name));
 }
 
-/// Writes a status over the one that is stored.
+/// Writes a status over the one that is stored, and publishes its Events. They are also about an announcement without an Event.
 pub(in super::super) async fn write(
     handles: StatusHandles<'_>,
     deployment: &BundleDeployment,
     stored: Option<&BundleDeploymentStatus>,
     status: &Redacted,
 ) -> Result<(), ReconcileError> {
-    let StatusHandles { client, own_writes, events, .. } = handles;
+    let written = write_only(handles, deployment, stored, status).await?;
+    let deferred = handles.announcements.take_deferred(&deployment.name_any());
+    if written || deferred.is_some() {
+        let announced = stored.map(|stored| stored.conditions.as_slice()).unwrap_or_default();
+        let before = deferred.map(|before| events::since(&before, announced, &status.conditions));
+        let old = stored.cloned().unwrap_or_default();
+        let conditions = before.unwrap_or_else(|| old.conditions.clone());
+        publish(handles.events, deployment, Some(&BundleDeploymentStatus { conditions, ..old }), status).await;
+    }
+    Ok(())
+}
+
+/// Writes a status that announces a revision. Many rollouts are complete a moment later, so the Event about their beginning comes with the
+/// next status; problems have theirs now.
+pub(in super::super) async fn announce(
+    handles: StatusHandles<'_>,
+    deployment: &BundleDeployment,
+    stored: Option<&BundleDeploymentStatus>,
+    status: &Redacted,
+) -> Result<(), ReconcileError> {
+    let before = stored.map(|stored| stored.conditions.as_slice()).unwrap_or_default();
+    if events::has_problem(before, &status.conditions) {
+        return write(handles, deployment, stored, status).await;
+    }
+    if write_only(handles, deployment, stored, status).await? {
+        handles.announcements.defer(&deployment.name_any(), before);
+        publish_others(handles.events, deployment, &stored.cloned().unwrap_or_default(), status).await;
+    }
+    Ok(())
+}
+
+/// Writes a status over the one that is stored. Returns whether they differ.
+async fn write_only(
+    handles: StatusHandles<'_>,
+    deployment: &BundleDeployment,
+    stored: Option<&BundleDeploymentStatus>,
+    status: &Redacted,
+) -> Result<bool, ReconcileError> {
+    let StatusHandles { client, own_writes, .. } = handles;
     let api: Api<BundleDeployment> = Api::all(client.clone());
     let status: &BundleDeploymentStatus = status;
     let written = status_patch::write(&api, &deployment.name_any(), stored, status).await;
-    if let Some(written) = written.map_err(ReconcileError::Status)? {
-        own_writes.status(written, status);
-        publish(events, deployment, stored, status).await;
-    }
-    Ok(())
+    let Some(written) = written.map_err(ReconcileError::Status)? else { return Ok(false) };
+    own_writes.status(written, status);
+    Ok(true)
 }
 
 /// Publishes the Events about a status that was written over the stored one.
@@ -94,10 +130,20 @@ pub(in super::super) async fn publish(
 ) {
     let old = stored.cloned().unwrap_or_default();
     events::publish(events, deployment, Some(&old.conditions), &status.conditions).await;
+    publish_others(events, deployment, &old, status).await;
+}
+
+/// Publishes the Events that are not about conditions.
+async fn publish_others(
+    events: &Events,
+    deployment: &BundleDeployment,
+    old: &BundleDeploymentStatus,
+    status: &BundleDeploymentStatus,
+) {
     events::publish_approval(events, deployment, &old.history, &status.history).await;
     events::publish_warnings(events, deployment, "RenderedWithWarnings", &old.warnings, &status.warnings).await;
     let of = |status: &BundleDeploymentStatus| status.release.clone().unwrap_or_default().warnings;
-    events::publish_warnings(events, deployment, "UpgradedWithWarnings", &of(&old), &of(status)).await;
+    events::publish_warnings(events, deployment, "UpgradedWithWarnings", &of(old), &of(status)).await;
 }
 
 /// How long it is until the next reconcile without a trigger; `None` if the controller waits for a change.

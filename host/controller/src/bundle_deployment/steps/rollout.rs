@@ -14,7 +14,7 @@ use chandler_decisions::{
     spec_error::SpecError,
 };
 use chandler_records::{Record, RecordError};
-use chandler_rollout::{Changes, Drift, DriftOptions, Owner, Progress, Unhealthy};
+use chandler_rollout::{Changes, Drift, DriftKind, DriftOptions, Owner, Progress, Unhealthy};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
 use super::{
@@ -158,6 +158,8 @@ impl<'a> Rollout<'a> {
             return Ok(self.settled(&owner, observed.unhealthy).await);
         }
         let seen = observed.drift;
+        let missing = seen.iter().filter(|drift| drift.kind == DriftKind::Missing);
+        options.missing = missing.map(|drift| drift.object.clone()).collect();
         // Paths of fields may have values of Secrets; the Event has them redacted.
         let objects: Vec<String> = seen.iter().map(|drift| drift.object.to_string()).collect();
         tracing::info!(deployment = %owner.name, ?objects, "repairing");
