@@ -28,7 +28,7 @@ use tracing::{Instrument as _, Span, field::Empty};
 
 use crate::{
     Backoff, Cache, Guarded, Metrics, Outcome, OwnWrites, Reflector, Report, Shutdown, Triggers, cache::Filler, decode,
-    reconnect::reconnecting, reflector::reflect, status_patch,
+    reconnect::reconnecting, reflector::reflect, room::Room, status_patch,
 };
 
 /// How long the events of one object are collected before it is reconciled.
@@ -237,7 +237,9 @@ fn watch<R: Reconciler>(
     availability: Availability,
     watched: Watched<R>,
 ) -> impl Stream<Item = Guarded<R::Object>> + Send {
-    reflect(filler, api, config, availability).filter_map(move |event| std::future::ready(watched.to_reconcile(event)))
+    let mut room = Room::default();
+    let events = reflect(filler, api, config, availability, move |event| room.take(event));
+    events.filter_map(move |event| std::future::ready(watched.to_reconcile(event)))
 }
 
 impl<R: Reconciler> Watched<R> {

@@ -46,6 +46,7 @@ pub mod probe;
 mod reconnect;
 pub mod reflector;
 pub mod report;
+mod room;
 pub mod slots;
 pub mod status_patch;
 pub mod triggers;

@@ -15,7 +15,7 @@ use std::{
 
 use chandler_core::resource_version;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Resource, ResourceExt as _, core::DeserializeGuard};
+use kube::{Resource, ResourceExt as _};
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -238,7 +238,7 @@ impl<K: Resource<DynamicType = ()> + Clone + Serialize> OwnWrites<K> {
         }
         let is_newest = object.newest.as_ref().is_none_or(|newest| !is_newer(newest.meta(), written.meta()));
         if is_newest {
-            object.newest = Some(Arc::new(DeserializeGuard(Ok(K::clone(&written)))));
+            object.newest = Some(Arc::new(Guarded::written(K::clone(&written))));
         }
     }
 }

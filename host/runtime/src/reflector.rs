@@ -19,6 +19,9 @@ use crate::{
     reconnect::reconnecting,
 };
 
+/// How many objects a page of a list has. All of a page are in memory at once, before the cache takes the first, and each may have 1.5 MiB.
+const PAGE: u32 = 32;
+
 /// The cache and the triggers of a reconciled kind. It exists before the reconciler does, so that the reconciler's state can hold
 /// [`Self::cache`] and [`Self::triggers`]; [`KindController`](crate::KindController) fills the cache.
 pub struct Reflector<K: Resource<DynamicType = ()> + Clone + 'static> {
@@ -67,7 +70,7 @@ where
     K: Resource<DynamicType = ()> + 'static,
 {
     let (cache, filler) = cache();
-    let events = reflect(filler, api, watcher::Config::default(), availability);
+    let events = reflect(filler, api, watcher::Config::default(), availability, |_| ());
     (cache.clone(), trigger_dependents(events, cache, triggers, dependent).boxed())
 }
 
@@ -102,18 +105,22 @@ async fn trigger_dependents<O, K>(
 /// (`resourceVersion` unset), so the answer of every API server, even one whose watch cache is behind, is at least as new as any earlier
 /// answer; and the cache was filled before the list began. Versions are compared only for one object (KEP-5504), and only if they are
 /// numbers.
+///
+/// `admit` sees each event first, and may change its object.
 pub(crate) fn reflect<O>(
     mut filler: Filler<O>,
     api: Api<O>,
     config: watcher::Config,
     availability: Availability,
+    mut admit: impl FnMut(&mut Event<O>) + Send,
 ) -> impl Stream<Item = Event<O>> + Send
 where
     O: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let rewinds = availability.clone();
+    let (rewinds, config) = (availability.clone(), config.page_size(PAGE));
     reconnecting(move || watcher(api.clone(), config.clone()), availability).map(move |event| {
-        let event = without_managers(event);
+        let mut event = without_managers(event);
+        admit(&mut event);
         if let Event::InitApply(object) = &event
             && filler.holds_newer(object)
         {

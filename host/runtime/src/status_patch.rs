@@ -17,27 +17,12 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
     S: Serialize + Default,
 {
-    write_as(api, &K::kind(&()), name, old, new).await
-}
-
-/// Like [`write()`], for objects whose type does not know their kind.
-pub async fn write_as<K, S>(
-    api: &Api<K>,
-    kind: &str,
-    name: &str,
-    old: Option<&S>,
-    new: &S,
-) -> Result<Option<K>, kube::Error>
-where
-    K: Clone + DeserializeOwned + Debug,
-    S: Serialize + Default,
-{
     let old = serde_json::to_value(old.unwrap_or(&S::default())).map_err(kube::Error::SerdeError)?;
     let new = serde_json::to_value(new).map_err(kube::Error::SerdeError)?;
     let Some(difference) = difference(&old, &new) else { return Ok(None) };
     let patch = Patch::Merge(json!({"status": difference}));
     let written = api.patch_status(name, &PatchParams::apply(FIELD_MANAGER), &patch).await?;
-    condition_log::transitions(kind, name, &old, &new);
+    condition_log::transitions(&K::kind(&()), name, &old, &new);
     Ok(Some(written))
 }
 

@@ -1,4 +1,4 @@
-//! Values that the API server stores although it cannot merge an apply with them, and values that it drops.
+//! Values that the API server stores although it cannot merge an apply with them, values that it drops, and values that take too much memory.
 
 use chandler_tests::{World, bundles::Bundle, wait, world::condition};
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
@@ -49,5 +49,42 @@ async fn an_unknown_field_is_rejected_before_the_first_write() {
     assert!(message.contains("keeper") && message.contains("colour"), "{message}");
     let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     assert!(maps.get_opt("first").await.expect("a response").is_none());
+    world.finish().await;
+}
+
+/// The configuration takes 20 MiB of memory once it is decoded.
+#[tokio::test]
+async fn a_configuration_that_takes_too_much_memory_is_refused_and_affects_no_other() {
+    let mut world = World::new().await;
+    let (name, other) = (world.name(), format!("{}-other", world.name()));
+    let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a: b}}\n");
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &map("own"))).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    let mut config = json!({"spec": {"config": {"dense": vec![json!({"": 0}); 30_000]}}});
+    world
+        .deployments()
+        .patch(&name, &PatchParams::default(), &Patch::Merge(&config))
+        .await
+        .expect("the API server accepts it");
+    let refused = world.condition(&name, "Ready", "False", "InvalidSpec").await;
+    let message = &condition(&refused, "Ready").expect("Ready").message;
+    assert!(message.contains("MiB of memory") && message.contains("ConfigMaps or Secrets"), "{message}");
+
+    // A controller that starts reads it in a list.
+    world.stop_controller().await;
+    world.start_controller();
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &map("other"))).await;
+    world.deploy(&other, PLAIN, &image).await;
+    world.ready(&other).await;
+    assert!(world.config_maps().get_opt("own").await.expect("a response").is_some(), "what is installed stays");
+
+    config["spec"]["config"] = json!(null);
+    world
+        .deployments()
+        .patch(&name, &PatchParams::default(), &Patch::Merge(&config))
+        .await
+        .expect("the API server accepts it");
+    world.ready(&name).await;
     world.finish().await;
 }

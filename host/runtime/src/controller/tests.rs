@@ -208,7 +208,7 @@ async fn a_failed_reconcile_is_retried_with_backoff() {
         triggers: Triggers::new().0,
     });
     let metadata = ObjectMeta { name: Some("a".to_owned()), ..ObjectMeta::default() };
-    let guarded = Arc::new(kube::core::DeserializeGuard(Ok(ConfigMap { metadata, ..ConfigMap::default() })));
+    let guarded = Arc::new(Guarded::written(ConfigMap { metadata, ..ConfigMap::default() }));
     for (failures, is_conflict) in [(1, false), (2, true)] {
         let action = retry(Arc::clone(&guarded), &Failure { is_conflict }, Arc::clone(&context));
         assert_ne!(action, Action::await_change());
@@ -308,7 +308,7 @@ async fn reconciled(result: Result<Next, Failure>, stored: &str, accepts: bool) 
     });
     let metadata = ObjectMeta { name: Some("a".to_owned()), ..ObjectMeta::default() };
     let namespace = Namespace { metadata, status: Some(phase(stored)), ..Namespace::default() };
-    let result = reconcile(Arc::new(kube::core::DeserializeGuard(Ok(namespace))), Arc::clone(&context)).await;
+    let result = reconcile(Arc::new(Guarded::written(namespace)), Arc::clone(&context)).await;
     let statuses = std::iter::from_fn(|| written.try_recv().ok()).collect();
     (result.is_ok(), statuses, context.reconciler.backoff.failures("a"))
 }

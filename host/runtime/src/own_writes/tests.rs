@@ -12,7 +12,7 @@ fn object(version: u32, annotations: &[(&str, &str)], phase: &str) -> Namespace 
 }
 
 fn guarded(object: &Namespace) -> Arc<Guarded<Namespace>> {
-    Arc::new(DeserializeGuard(Ok(object.clone())))
+    Arc::new(Guarded::written(object.clone()))
 }
 
 fn phase(text: &str) -> Value {

@@ -2,23 +2,22 @@
 //!
 //! The controller does nothing for such an object, and its status reports why, with the JSON path of the value.
 
+use std::borrow::Cow;
+
 use chandler_api::{
-    BundleDeployment, ConditionType, NewCondition, Reason,
+    BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, ConditionType, NewCondition, Reason,
     conditions::{remove_condition, whole_seconds},
     set_condition,
 };
 use chandler_runtime::status_patch;
 use k8s_openapi::{
-    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+    apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time},
     jiff::Timestamp,
 };
-use kube::{
-    Api, ResourceExt as _,
-    api::{ApiResource, DynamicObject},
-    core::error_boundary::InvalidObject,
-};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use kube::{Api, Resource, ResourceExt as _, core::error_boundary::InvalidObject};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
 
 use super::super::{Guarded, ReconcileError, handles::StatusHandles};
 use crate::events;
@@ -32,6 +31,57 @@ struct PartialStatus {
     conditions: Vec<Condition>,
 }
 
+/// A BundleDeployment whose spec and status are text, which takes no more memory than in the answer of the API server.
+#[derive(Clone, Debug, Deserialize)]
+struct Undecoded {
+    /// Only the generation.
+    #[serde(deserialize_with = "generation")]
+    metadata: ObjectMeta,
+    spec: Option<Box<RawValue>>,
+    status: Option<Box<RawValue>>,
+}
+
+fn generation<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        generation: Option<i64>,
+    }
+    let Metadata { generation } = Metadata::deserialize(deserializer)?;
+    Ok(ObjectMeta { generation, ..ObjectMeta::default() })
+}
+
+impl Resource for Undecoded {
+    type DynamicType = ();
+    type Scope = <BundleDeployment as Resource>::Scope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        BundleDeployment::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        BundleDeployment::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        BundleDeployment::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        BundleDeployment::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// How many of them are read at once: any number may be too large, and all are reported when the controller starts.
+static READS: Semaphore = Semaphore::const_new(2);
+
 /// Writes to the status, and as an Event, which value of the object cannot be decoded.
 pub(in super::super) async fn report(
     handles: StatusHandles<'_>,
@@ -39,35 +89,40 @@ pub(in super::super) async fn report(
     invalid: &InvalidObject,
 ) -> Result<(), ReconcileError> {
     let name = guarded.name_any();
-    let resource = ApiResource::erase::<BundleDeployment>(&());
-    let api: Api<DynamicObject> = Api::all_with(handles.client.clone(), &resource);
+    // An error would mean that the semaphore is closed, and it never is.
+    let _turn = READS.acquire().await;
+    let api: Api<Undecoded> = Api::all(handles.client.clone());
     let Some(object) = api.get_opt(&name).await.map_err(ReconcileError::Status)? else { return Ok(()) };
-    let cause = cause(&object.data).unwrap_or_else(|| invalid.error.clone());
-    let old = stored(&object.data);
+    let cause = if guarded.is_too_large() { None } else { cause(&object) };
+    let cause = cause.unwrap_or_else(|| invalid.error.clone());
+    let old = stored(&object);
     let new = status(&old, object.metadata.generation, &cause, whole_seconds(Timestamp::now()));
-    let written = status_patch::write_as(&api, &resource.kind, &name, Some(&old), &new).await;
-    if written.map_err(ReconcileError::Status)?.is_some() {
+    if status_patch::write(&api, &name, Some(&old), &new).await.map_err(ReconcileError::Status)?.is_some() {
         events::publish(handles.events, guarded, Some(&old.conditions), &new.conditions).await;
     }
     Ok(())
 }
 
-/// The first value that cannot be decoded, with its JSON path; `None` if all of the object's content can be decoded.
-fn cause(content: &Value) -> Option<String> {
-    /// Everything of a BundleDeployment except its metadata, which has been decoded.
-    #[derive(Deserialize)]
-    struct Content {
-        #[serde(rename = "spec")]
-        _spec: chandler_api::BundleDeploymentSpec,
-        #[serde(rename = "status", default)]
-        _status: Option<chandler_api::BundleDeploymentStatus>,
-    }
-    let error = serde_path_to_error::deserialize::<_, Content>(content).err()?;
-    Some(format!("{}: {}", error.path(), error.inner()))
+/// The first value that cannot be decoded, with its JSON path; `None` if all of the object's content can be decoded. The object must not
+/// be too large.
+fn cause(object: &Undecoded) -> Option<String> {
+    let text = |raw: &Option<Box<RawValue>>| raw.as_deref().map_or("null", RawValue::get).to_owned();
+    error::<BundleDeploymentSpec>("spec", &text(&object.spec))
+        .or_else(|| error::<Option<BundleDeploymentStatus>>("status", &text(&object.status)))
 }
 
-fn stored(content: &Value) -> PartialStatus {
-    content.get("status").and_then(|status| PartialStatus::deserialize(status).ok()).unwrap_or_default()
+/// Why a text is not such a value, with the JSON path within the member.
+fn error<T: DeserializeOwned>(member: &str, text: &str) -> Option<String> {
+    let mut decoder = serde_json::Deserializer::from_str(text);
+    let error = serde_path_to_error::deserialize::<_, T>(&mut decoder).err()?;
+    let path = error.path().to_string();
+    let message = error.inner().to_string();
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
+    Some(if path == "." { format!("{member}: {message}") } else { format!("{member}.{path}: {message}") })
+}
+
+fn stored(object: &Undecoded) -> PartialStatus {
+    object.status.as_ref().and_then(|status| serde_json::from_str(status.get()).ok()).unwrap_or_default()
 }
 
 /// The status with the cause in it. Only a change of the object, or another version of the controller, helps.
@@ -87,16 +142,22 @@ fn status(old: &PartialStatus, generation: Option<i64>, cause: &str, now: Time) 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn object(status: &Value) -> Value {
-        json!({
+    fn object(status: &Value) -> Undecoded {
+        object_with(&json!("many"), status)
+    }
+
+    fn object_with(limit: &Value, status: &Value) -> Undecoded {
+        let object = json!({
+            "metadata": {"name": "a"},
             "spec": {"installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"},
-                     "rollout": {"historyLimit": "many"}},
+                     "rollout": {"historyLimit": limit}},
             "status": status,
-        })
+        });
+        serde_json::from_str(&object.to_string()).expect("an object")
     }
 
     #[test]
@@ -122,8 +183,12 @@ mod tests {
 
     #[test]
     fn an_object_that_can_be_decoded_has_no_cause() {
-        let mut object = object(&json!(null));
-        object["spec"]["rollout"] = json!({"historyLimit": 3});
-        assert_eq!(cause(&object), None);
+        assert_eq!(cause(&object_with(&json!(3), &json!(null))), None);
+        let odd = object_with(&json!(3), &json!({"conditions": "none"}));
+        assert_eq!(
+            cause(&odd).as_deref(),
+            Some("status.conditions: invalid type: string \"none\", expected a sequence")
+        );
+        assert_eq!(stored(&odd), PartialStatus::default());
     }
 }
