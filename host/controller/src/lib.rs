@@ -79,6 +79,7 @@ mod signals;
 mod status;
 mod targets;
 mod tls_profile;
+mod undecodable;
 mod values;
 
 pub use chandler_resolution::cluster_operators::{

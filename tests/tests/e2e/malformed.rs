@@ -1,10 +1,11 @@
 //! Values that the API server stores although it cannot merge an apply with them, values that it drops, and values that take too much memory.
 
+use chandler_api::{ConditionType, Resolution, find_condition};
 use chandler_tests::{World, bundles::Bundle, wait, world::condition};
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::{
     Api,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 
@@ -86,5 +87,32 @@ async fn a_configuration_that_takes_too_much_memory_is_refused_and_affects_no_ot
         .await
         .expect("the API server accepts it");
     world.ready(&name).await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_resolution_that_takes_too_much_memory_is_reported() {
+    let world = World::new().await;
+    let resolutions: Api<Resolution> = Api::all(world.client.clone());
+    let dense = vec![json!({"": 0}); 30_000];
+    let resolution: Resolution = serde_json::from_value(json!({
+        "metadata": {"name": world.name()},
+        "spec": {
+            "constraints": [],
+            "output": {"type": "ResolveSet", "resolveSet": {"installNamespace": world.namespace, "config": {"app": {"dense": dense}}}},
+        },
+    }))
+    .expect("a Resolution");
+    resolutions.create(&PostParams::default(), &resolution).await.expect("the API server accepts it");
+    let stalled = wait::until(&resolutions, &world.name(), "reported", |resolution| {
+        let status = resolution.and_then(|resolution| resolution.status.as_ref());
+        status.is_some_and(|status| find_condition(&status.conditions, ConditionType::Stalled).is_some())
+    })
+    .await;
+    let status = stalled.and_then(|resolution| resolution.status).expect("a status");
+    let stalled = find_condition(&status.conditions, ConditionType::Stalled).expect("Stalled");
+    assert_eq!(stalled.reason, "InvalidSpec");
+    assert!(stalled.message.contains("MiB of memory"), "{}", stalled.message);
+    resolutions.delete(&world.name(), &DeleteParams::default()).await.expect("it exists");
     world.finish().await;
 }

@@ -21,10 +21,11 @@ use super::{
     ReconcileError,
     installer::Installer,
     reconcile,
-    steps::{failure, report, undecodable},
+    steps::{failure, report},
 };
 use crate::{
     cluster::Cluster, deployments::Guarded, monitoring::ready_reason, provisioner_class::may_use, signals::Signal,
+    undecodable,
 };
 
 /// The reconciler of BundleDeployments.
@@ -140,7 +141,8 @@ impl Reconciler for BundleDeployments {
     }
 
     async fn undecodable(&self, guarded: &Guarded, invalid: &InvalidObject) -> Result<(), ReconcileError> {
-        undecodable::report(self.0.report(), guarded, invalid).await
+        let cluster = &self.0.cluster;
+        undecodable::report(&cluster.client, &cluster.events, guarded, invalid).await.map_err(ReconcileError::Status)
     }
 
     fn backoff(&self) -> &Backoff {

@@ -18,7 +18,7 @@
 //! | [`report`] | an `Assessment` of all of these | the status, and when the next reconcile is |
 //!
 //! Beside the line: [`concealed`] leaves out what a provisioner writes about values of Secrets, [`restore`] and [`rerender`] return the release of an earlier revision, [`running`] looks after the one that
-//! runs, [`restored`] waits for the rest of a backup, [`target`] finds the other cluster that a BundleDeployment names, [`finalize`] deletes, [`failure`] and [`undecodable`] report what ends a reconcile early.
+//! runs, [`restored`] waits for the rest of a backup, [`target`] finds the other cluster that a BundleDeployment names, [`finalize`] deletes, [`failure`] reports what ends a reconcile early.
 
 pub(super) mod account;
 pub(super) mod apply;
@@ -40,6 +40,5 @@ pub(super) mod restored;
 pub(super) mod rollout;
 pub(super) mod running;
 pub(super) mod target;
-pub(super) mod undecodable;
 pub(super) mod unpack;
 pub(super) mod values;

@@ -20,12 +20,13 @@ use chandler_resolution::{
     status::{self, Answer, Found, Set},
 };
 use chandler_runtime::{
-    Backoff, GenerationTracker, KindController, Metrics, Next, OwnWrites, Reconciler, Reflector, Report, Shutdown,
+    Backoff, GenerationTracker, Guarded, KindController, Metrics, Next, OwnWrites, Reconciler, Reflector, Report,
+    Shutdown,
 };
 use chandler_turns::Turns;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use kube::{Api, ResourceExt as _};
+use kube::{Api, ResourceExt as _, core::error_boundary::InvalidObject};
 use parking_lot::Mutex;
 
 use super::{
@@ -50,6 +51,7 @@ use crate::{
     platform_policy::Policies,
     problem,
     signals::{Signal, Signals},
+    undecodable,
 };
 
 /// A request to the API server failed.
@@ -442,6 +444,11 @@ impl Reconciler for Resolutions {
     async fn written(&self, resolution: &Resolution, stored: Option<&ResolutionStatus>, status: &ResolutionStatus) {
         let stored = stored.map(|status| status.conditions.as_slice());
         events::publish(&self.cluster.events, resolution, stored, &status.conditions).await;
+    }
+
+    async fn undecodable(&self, guarded: &Guarded<Resolution>, invalid: &InvalidObject) -> Result<(), ReconcileError> {
+        undecodable::report(&self.cluster.client, &self.cluster.events, guarded, invalid).await?;
+        Ok(())
     }
 
     fn backoff(&self) -> &Backoff {

@@ -1,25 +1,26 @@
-//! A BundleDeployment that the controller cannot decode: its schema allows a value that this version does not know.
+//! BundleDeployments and Resolutions that the controller cannot decode: the schema allows a value that this version does not know, or the object
+//! takes too much memory.
 //!
 //! The controller does nothing for such an object, and its status reports why, with the JSON path of the value.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Debug, marker::PhantomData};
 
 use chandler_api::{
-    BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, ConditionType, NewCondition, Reason,
+    BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, ConditionType, NewCondition, Reason, Resolution,
+    ResolutionSpec, ResolutionStatus,
     conditions::{remove_condition, whole_seconds},
     set_condition,
 };
-use chandler_runtime::status_patch;
+use chandler_runtime::{Events, Guarded, status_patch};
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time},
     jiff::Timestamp,
 };
-use kube::{Api, Resource, ResourceExt as _, core::error_boundary::InvalidObject};
+use kube::{Api, Client, Resource, ResourceExt as _, core::error_boundary::InvalidObject};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
-use super::super::{Guarded, ReconcileError, handles::StatusHandles};
 use crate::events;
 
 /// The members of a status that are written although the rest of the object cannot be decoded.
@@ -31,14 +32,40 @@ struct PartialStatus {
     conditions: Vec<Condition>,
 }
 
-/// A BundleDeployment whose spec and status are text, which takes no more memory than in the answer of the API server.
-#[derive(Clone, Debug, Deserialize)]
-struct Undecoded {
+/// A kind whose objects are reported.
+pub(crate) trait Reported: Resource<DynamicType = ()> + Debug + 'static {
+    type Spec: DeserializeOwned;
+    type Status: DeserializeOwned;
+}
+
+impl Reported for BundleDeployment {
+    type Spec = BundleDeploymentSpec;
+    type Status = BundleDeploymentStatus;
+}
+
+impl Reported for Resolution {
+    type Spec = ResolutionSpec;
+    type Status = ResolutionStatus;
+}
+
+/// An object whose spec and status are text, which takes no more memory than in the answer of the API server.
+#[derive(Debug, Deserialize)]
+#[serde(bound = "")]
+struct Undecoded<K> {
     /// Only the generation.
     #[serde(deserialize_with = "generation")]
     metadata: ObjectMeta,
     spec: Option<Box<RawValue>>,
     status: Option<Box<RawValue>>,
+    #[serde(skip)]
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Clone for Undecoded<K> {
+    fn clone(&self) -> Self {
+        let Self { metadata, spec, status, kind } = self;
+        Self { metadata: metadata.clone(), spec: spec.clone(), status: status.clone(), kind: *kind }
+    }
 }
 
 fn generation<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
@@ -50,24 +77,24 @@ fn generation<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, 
     Ok(ObjectMeta { generation, ..ObjectMeta::default() })
 }
 
-impl Resource for Undecoded {
+impl<K: Reported> Resource for Undecoded<K> {
     type DynamicType = ();
-    type Scope = <BundleDeployment as Resource>::Scope;
+    type Scope = K::Scope;
 
     fn kind((): &()) -> Cow<'_, str> {
-        BundleDeployment::kind(&())
+        K::kind(&())
     }
 
     fn group((): &()) -> Cow<'_, str> {
-        BundleDeployment::group(&())
+        K::group(&())
     }
 
     fn version((): &()) -> Cow<'_, str> {
-        BundleDeployment::version(&())
+        K::version(&())
     }
 
     fn plural((): &()) -> Cow<'_, str> {
-        BundleDeployment::plural(&())
+        K::plural(&())
     }
 
     fn meta(&self) -> &ObjectMeta {
@@ -83,32 +110,33 @@ impl Resource for Undecoded {
 static READS: Semaphore = Semaphore::const_new(2);
 
 /// Writes to the status, and as an Event, which value of the object cannot be decoded.
-pub(in super::super) async fn report(
-    handles: StatusHandles<'_>,
-    guarded: &Guarded,
+pub(crate) async fn report<K: Reported>(
+    client: &Client,
+    recorder: &Events,
+    guarded: &Guarded<K>,
     invalid: &InvalidObject,
-) -> Result<(), ReconcileError> {
+) -> Result<(), kube::Error> {
     let name = guarded.name_any();
     // An error would mean that the semaphore is closed, and it never is.
     let _turn = READS.acquire().await;
-    let api: Api<Undecoded> = Api::all(handles.client.clone());
-    let Some(object) = api.get_opt(&name).await.map_err(ReconcileError::Status)? else { return Ok(()) };
+    let api = Api::<Undecoded<K>>::all(client.clone());
+    let Some(object) = api.get_opt(&name).await? else { return Ok(()) };
     let cause = if guarded.is_too_large() { None } else { cause(&object) };
     let cause = cause.unwrap_or_else(|| invalid.error.clone());
     let old = stored(&object);
-    let new = status(&old, object.metadata.generation, &cause, whole_seconds(Timestamp::now()));
-    if status_patch::write(&api, &name, Some(&old), &new).await.map_err(ReconcileError::Status)?.is_some() {
-        events::publish(handles.events, guarded, Some(&old.conditions), &new.conditions).await;
+    let new = status(&K::kind(&()), &old, object.metadata.generation, &cause, whole_seconds(Timestamp::now()));
+    if status_patch::write(&api, &name, Some(&old), &new).await?.is_some() {
+        events::publish(recorder, guarded, Some(&old.conditions), &new.conditions).await;
     }
     Ok(())
 }
 
 /// The first value that cannot be decoded, with its JSON path; `None` if all of the object's content can be decoded. The object must not
 /// be too large.
-fn cause(object: &Undecoded) -> Option<String> {
+fn cause<K: Reported>(object: &Undecoded<K>) -> Option<String> {
     let text = |raw: &Option<Box<RawValue>>| raw.as_deref().map_or("null", RawValue::get).to_owned();
-    error::<BundleDeploymentSpec>("spec", &text(&object.spec))
-        .or_else(|| error::<Option<BundleDeploymentStatus>>("status", &text(&object.status)))
+    error::<K::Spec>("spec", &text(&object.spec))
+        .or_else(|| error::<Option<K::Status>>("status", &text(&object.status)))
 }
 
 /// Why a text is not such a value, with the JSON path within the member.
@@ -121,14 +149,14 @@ fn error<T: DeserializeOwned>(member: &str, text: &str) -> Option<String> {
     Some(if path == "." { format!("{member}: {message}") } else { format!("{member}.{path}: {message}") })
 }
 
-fn stored(object: &Undecoded) -> PartialStatus {
+fn stored<K>(object: &Undecoded<K>) -> PartialStatus {
     object.status.as_ref().and_then(|status| serde_json::from_str(status.get()).ok()).unwrap_or_default()
 }
 
 /// The status with the cause in it. Only a change of the object, or another version of the controller, helps.
-fn status(old: &PartialStatus, generation: Option<i64>, cause: &str, now: Time) -> PartialStatus {
+fn status(kind: &str, old: &PartialStatus, generation: Option<i64>, cause: &str, now: Time) -> PartialStatus {
     let mut status = PartialStatus { observed_generation: generation, ..old.clone() };
-    let message = format!("the BundleDeployment cannot be decoded: {cause}");
+    let message = format!("the {kind} cannot be decoded: {cause}");
     for condition in [
         NewCondition::is_false(ConditionType::Progressing, Reason::InvalidSpec, &*message),
         NewCondition::is_true(ConditionType::Stalled, Reason::InvalidSpec, &*message),
@@ -146,11 +174,11 @@ mod tests {
 
     use super::*;
 
-    fn object(status: &Value) -> Undecoded {
+    fn object(status: &Value) -> Undecoded<BundleDeployment> {
         object_with(&json!("many"), status)
     }
 
-    fn object_with(limit: &Value, status: &Value) -> Undecoded {
+    fn object_with(limit: &Value, status: &Value) -> Undecoded<BundleDeployment> {
         let object = json!({
             "metadata": {"name": "a"},
             "spec": {"installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"},
@@ -165,7 +193,7 @@ mod tests {
         let object = object(&json!(null));
         let cause = cause(&object).expect("a cause");
         insta::assert_snapshot!(cause, @"spec.rollout.historyLimit: invalid type: string \"many\", expected i32");
-        let status = status(&stored(&object), Some(2), &cause, Time(Timestamp::UNIX_EPOCH));
+        let status = status("BundleDeployment", &stored(&object), Some(2), &cause, Time(Timestamp::UNIX_EPOCH));
         let kinds: Vec<String> =
             status.conditions.iter().map(|it| format!("{}={}/{}", it.type_, it.status, it.reason)).collect();
         assert_eq!(kinds, ["Progressing=False/InvalidSpec", "Stalled=True/InvalidSpec", "Ready=False/InvalidSpec"]);
@@ -176,9 +204,9 @@ mod tests {
     fn a_status_that_reports_it_already_stays_as_it_is() {
         let object = object(&json!({"conditions": [], "observedGeneration": 2, "history": "odd"}));
         let cause = cause(&object).expect("a cause");
-        let once = status(&stored(&object), Some(2), &cause, Time(Timestamp::UNIX_EPOCH));
+        let once = status("BundleDeployment", &stored(&object), Some(2), &cause, Time(Timestamp::UNIX_EPOCH));
         let later = Time(Timestamp::from_second(9).unwrap());
-        assert_eq!(status(&once, Some(2), &cause, later), once);
+        assert_eq!(status("BundleDeployment", &once, Some(2), &cause, later), once);
     }
 
     #[test]
