@@ -208,7 +208,7 @@ mod tests {
         for object in &objects {
             let meta = object.meta();
             assert_eq!((meta.name.as_deref(), meta.resource_version.as_deref()), (Some("a"), Some("7")));
-            assert_eq!(meta.labels.as_ref().map(|labels| labels.len()), Some(1));
+            assert_eq!(meta.labels.as_ref().map(std::collections::BTreeMap::len), Some(1));
             assert_eq!(meta.managed_fields, Some(Vec::new()), "no managed fields");
         }
         assert_eq!(objects.iter().map(Guarded::is_too_large).collect::<Vec<_>>(), [false, false, true]);
