@@ -77,8 +77,8 @@ pub(crate) async fn delete_in_order(
     Ok(pruned)
 }
 
-/// Objects that are not gone yet, each with whether this call deleted it, with the reasons for the first few of them. What is in the way of
-/// one that was deleted just now shows later: mostly nothing is.
+/// Objects that are not gone yet, each with whether this call deleted it, with the reasons for the first few of them. An object that was
+/// deleted just now is mostly gone a moment later, so that its finalizers are not looked at yet.
 async fn held_back(cluster: &Cluster, members: Vec<(Member, bool)>) -> Vec<Unhealthy> {
     let explanations = members.iter().take(EXPLAINED).map(|(member, is_new)| {
         async move {
