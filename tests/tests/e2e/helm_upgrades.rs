@@ -15,7 +15,7 @@ use kube::{
     Api,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::class_updates::{create_class, push, wasm};
 
@@ -167,7 +167,7 @@ impl Installed {
         let crd = crds.get(&crd_name(&self.world)).await.expect("the CRD");
         let versions = serde_json::to_value(crd.spec.versions).expect("JSON");
         let fields = versions.pointer("/0/schema/openAPIV3Schema/properties/spec/properties");
-        fields.and_then(|fields| fields.as_object()).expect("fields").keys().cloned().collect()
+        fields.and_then(Value::as_object).expect("fields").keys().cloned().collect()
     }
 
     fn berths(&self) -> Api<DynamicObject> {
@@ -187,7 +187,8 @@ async fn a_chart_is_installed_upgraded_rolled_back_and_removed() {
     let (objects_before, password) = (BTreeMap::new(), String::new());
     let mut installed = Installed { world, name: name.clone(), foreign, objects: objects_before, password };
     let job = ["Job migration"];
-    for (version, recreated) in [(1, &[][..]), (2, &[]), (3, &job), (4, &[]), (5, &job)] {
+    let steps: [(u32, &[&str]); 5] = [(1, &[]), (2, &[]), (3, &job), (4, &[]), (5, &job)];
+    for (version, recreated) in steps {
         let image = installed.world.push(&chart(&installed.world, version)).await;
         installed.world.deploy(&name, &class, &image).await;
         installed.check(version, recreated).await;
