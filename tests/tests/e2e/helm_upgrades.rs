@@ -1,4 +1,4 @@
-//! A Helm chart in five versions: installed, upgraded, rolled back and removed. What stays in the chart stays the same object, a generated
+//! A Helm chart in five versions: installed, upgraded, rolled back and removed. Objects that stay in the chart keep their UIDs, a generated
 //! password keeps its value, and nothing of an earlier version is left.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,11 +122,11 @@ fn expected(version: u32) -> BTreeSet<String> {
     names.into_iter().chain(config_maps(version).into_iter().map(|name| format!("ConfigMap {name}"))).collect()
 }
 
-/// What is in the cluster, besides its objects.
+/// The chart in a world, as the last check found it.
 struct Installed {
     world: World,
     name: String,
-    /// What others created before.
+    /// Objects that others created before.
     foreign: BTreeSet<String>,
     objects: BTreeMap<String, String>,
     password: String,
