@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::class_updates::{create_class, push, wasm};
 
 /// A password that is generated once, and the workload.
-const WEB: &str = r#"apiVersion: v1
+const WEB: &str = r"apiVersion: v1
 kind: Secret
 metadata: {name: web}
 data: {password: {{ randAlphaNum 12 | b64enc }}}
@@ -33,7 +33,7 @@ spec:
   template:
     metadata: {labels: {app: web}, annotations: {version: {{ .Chart.Version | quote }}}}
     spec: {containers: [{name: main, image: registry.k8s.io/pause:3.10}]}
-"#;
+";
 
 /// A hook whose template changes with the versions 3 and 5. The template of a Job is immutable.
 const MIGRATION: &str = r#"apiVersion: batch/v1

@@ -237,6 +237,17 @@ fn a_workload_selects_its_pods_for_good() {
 }
 
 #[test]
+fn a_stateful_set_mounts_its_claims() {
+    let mut set = defaulted("apps", "StatefulSet", deployment());
+    set["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
+    let missing = "spec.template.spec.containers[0].volumeMounts[0].name: Not found: \"data\"";
+    assert_eq!(errors("apps", "StatefulSet", &set, None), [missing]);
+    let claim = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+    set["spec"]["volumeClaimTemplates"] = json!([{"metadata": {"name": "data"}, "spec": claim}]);
+    assert_eq!(errors("apps", "StatefulSet", &set, None), [""; 0]);
+}
+
+#[test]
 fn a_pod_template_has_a_container() {
     for object in [json!({}), json!({"template": {}}), json!({"template": {"metadata": {"labels": {"a": "b"}}}})] {
         let object = defaulted("", "PodTemplate", object);
