@@ -267,6 +267,7 @@ fn other_invalid_values_are_refused() {
     moved["spec"]["clusterIP"] = json!("10.0.0.2");
     let cases: Vec<(&str, &str, Value, Option<&Value>)> = vec![
         (rbac, "RoleBinding", rebound, Some(&binding)),
+        (rbac, "ClusterRoleBinding", binding.clone(), None),
         (rbac, "Role", json!({"rules": [{"resources": ["pods"]}]}), None),
         ("", "ConfigMap", json!({"immutable": true, "data": {"a": "2"}}), Some(&frozen)),
         ("", "ConfigMap", json!({"data": {"a/b": "2"}}), None),
