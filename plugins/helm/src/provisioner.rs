@@ -55,6 +55,11 @@ const SERVED: &[&str] = &[
     "storage.k8s.io/v1",
 ];
 
+/// That the host may recreate an object if an immutable field changes (`ON_IMMUTABLE_ANNOTATION` there).
+const ON_IMMUTABLE: &str = "chandler.dev/on-immutable";
+/// The value of [`ON_IMMUTABLE`].
+const RECREATE: &str = "Recreate";
+
 /// Bytes of notes that a finding shows.
 const NOTES: usize = 2000;
 
@@ -235,14 +240,14 @@ pub(crate) fn objects(rendered: &Rendered, before: &[&Hook], after: &[&Hook]) ->
             }
         }
     }
-    add_hooks(before, &mut stage, &mut objects);
+    add_hooks(before, installed, &mut stage, &mut objects);
     stage += 1;
     for manifest in &rendered.documents.manifests {
         if let Some(value) = object(manifest.object.as_ref()) {
             objects.push(Emitted { value, stage, path: manifest.path.clone() });
         }
     }
-    add_hooks(after, &mut stage, &mut objects);
+    add_hooks(after, installed, &mut stage, &mut objects);
     Ok(objects)
 }
 
@@ -300,15 +305,42 @@ pub(crate) fn hooks(hooks: &[Hook], is_wanted: fn(&str) -> bool) -> Vec<&Hook> {
     found
 }
 
+/// Whether Helm makes a new object of a hook at each upgrade. A hook without a policy has `before-hook-creation`.
+fn is_made_anew(hook: &Hook) -> bool {
+    let policies = &hook.delete_policies;
+    policies.is_empty()
+        || policies.iter().any(|policy| matches!(policy.as_str(), "before-hook-creation" | "hook-succeeded"))
+}
+
+/// A hook as an object of a release. A new version of the chart may change everything about it, as with Helm: a Job has a new template.
+fn installed(hook: &Hook) -> Option<Json> {
+    let mut value = as_rendered(hook)?;
+    let annotations = value.pointer_mut("/metadata/annotations").and_then(Json::as_object_mut);
+    if let Some(annotations) = annotations.filter(|_| is_made_anew(hook)) {
+        annotations.insert(ON_IMMUTABLE.to_owned(), RECREATE.into());
+    }
+    Some(value)
+}
+
+/// A hook as the chart renders it.
+pub(crate) fn as_rendered(hook: &Hook) -> Option<Json> {
+    object(hook.object.as_ref())
+}
+
 /// Adds hooks, each weight in a stage of its own.
-pub(crate) fn add_hooks(hooks: &[&Hook], stage: &mut u32, objects: &mut Vec<Emitted>) {
+pub(crate) fn add_hooks(
+    hooks: &[&Hook],
+    value: fn(&Hook) -> Option<Json>,
+    stage: &mut u32,
+    objects: &mut Vec<Emitted>,
+) {
     let mut weight = None;
     for hook in hooks {
         if weight != Some(hook.weight) {
             *stage += 1;
             weight = Some(hook.weight);
         }
-        if let Some(value) = object(hook.object.as_ref()) {
+        if let Some(value) = value(hook) {
             objects.push(Emitted { value, stage: *stage, path: hook.path.clone() });
         }
     }
@@ -402,6 +434,34 @@ mod tests {
         let mut codes: Vec<&str> = recorder.findings.iter().map(|finding| finding.code.as_str()).collect();
         codes.sort_unstable();
         assert_eq!(codes, ["HookLeftOut", "Notes", "TestLeftOut"]);
+    }
+
+    #[test]
+    fn hooks_that_helm_makes_anew_may_be_recreated() {
+        let job = |name: &str, hook: &str, policy: &str| {
+            format!(
+                "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {name}\n  annotations: {{helm.sh/hook: {hook}{policy}}}\n"
+            )
+        };
+        let hooks = [
+            job("a", "pre-upgrade", ""),
+            job("b", "post-install", ", helm.sh/hook-delete-policy: \"before-hook-creation,hook-failed\""),
+            job("c", "post-install", ", helm.sh/hook-delete-policy: hook-succeeded"),
+            job("d", "post-install", ", helm.sh/hook-delete-policy: hook-failed"),
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {name: e, annotations: {a: b}}\n".to_owned(),
+        ]
+        .join("---\n");
+        let objects =
+            run::<Helm>(&chart(&[("templates/hooks.yaml", hooks.as_str())]), &Request::new()).unwrap().objects;
+        let found: Vec<(&str, Option<&str>)> = objects
+            .iter()
+            .map(|object| {
+                let metadata = &object.value["metadata"];
+                (metadata["name"].as_str().unwrap(), metadata["annotations"][ON_IMMUTABLE].as_str())
+            })
+            .collect();
+        let recreate = Some("Recreate");
+        assert_eq!(found, [("a", recreate), ("e", None), ("b", recreate), ("c", recreate), ("d", None)]);
     }
 
     #[test]

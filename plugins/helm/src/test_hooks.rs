@@ -12,7 +12,9 @@ use serde_json::Value as Json;
 use crate::{
     pipeline::Rendered,
     placeholders::{Emitted, Placeholders},
-    provisioner::{add_hooks, describe, hooks, inside, installed_hooks, is_test, location, objects, unresolved},
+    provisioner::{
+        add_hooks, as_rendered, describe, hooks, inside, installed_hooks, is_test, location, objects, unresolved,
+    },
 };
 
 /// Emits the tests, each weight in a stage of its own.
@@ -31,7 +33,7 @@ pub(crate) fn emit(
     let mut objects = objects(rendered, &before, &after)?;
     let mut stage = objects.iter().map(|object| object.stage).max().unwrap_or_default();
     let first = stage.saturating_add(1);
-    add_hooks(&hooks(&rendered.documents.hooks, is_test), &mut stage, &mut objects);
+    add_hooks(&hooks(&rendered.documents.hooks, is_test), as_rendered, &mut stage, &mut objects);
     for object in objects.iter_mut().filter(|object| object.stage >= first) {
         name(&mut object.value, placeholders);
     }

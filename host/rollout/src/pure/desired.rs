@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::pure::{
     holdings::{Holdings, ObjectId},
+    immutable::{ON_IMMUTABLE_ANNOTATION, RECREATE},
     live,
     owner::Owner,
 };
@@ -38,6 +39,8 @@ pub(crate) struct Desired {
     pub(crate) place: Option<Place>,
     /// Whether it is created and never changed.
     pub(crate) create_only: bool,
+    /// Whether the release lets the host delete it and create it again, if an immutable field changes.
+    pub(crate) is_recreatable: bool,
     /// The object that is applied, with all marks of the owner.
     pub(crate) value: Value,
     /// The value of [`APPLIED`].
@@ -62,6 +65,7 @@ impl Desired {
         let instruction = |name| object.annotation(name);
         let place = instruction(SEQUENCE_ANNOTATION).and_then(Place::parse);
         let create_only = instruction(CREATE_ONLY_ANNOTATION) == Some("true");
+        let is_recreatable = instruction(ON_IMMUTABLE_ANNOTATION) == Some(RECREATE);
         forget_instructions(&mut value);
         edit(&mut value, "metadata", |metadata| {
             match &key.namespace {
@@ -86,6 +90,7 @@ impl Desired {
             phase: order::phase_of(&key),
             place,
             create_only,
+            is_recreatable,
             key,
             resource: kind.resource,
             served,
@@ -149,6 +154,7 @@ fn forget_instructions(value: &mut Map<String, Value>) {
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
         annotations.remove(SEQUENCE_ANNOTATION);
         annotations.remove(CREATE_ONLY_ANNOTATION);
+        annotations.remove(ON_IMMUTABLE_ANNOTATION);
     }
 }
 
@@ -310,6 +316,9 @@ pub(crate) mod tests {
         assert_eq!((plain.place, plain.create_only), (None, false));
         assert_eq!((ordered.place, ordered.create_only), (Place::parse("olm/3"), true));
         assert!(!object(json!({"chandler.dev/create-only": "yes"})).create_only);
+        let recreatable = object(json!({"a": "b", "chandler.dev/on-immutable": "Recreate"}));
+        assert_eq!((&plain.value, plain.is_recreatable, recreatable.is_recreatable), (&recreatable.value, false, true));
+        assert!(!object(json!({"chandler.dev/on-immutable": "Refuse"})).is_recreatable);
     }
 
     #[test]

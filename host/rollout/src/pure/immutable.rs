@@ -4,7 +4,17 @@
 use chandler_core::{ObjectKey, is_custom_group};
 use serde_json::Value;
 
-use crate::pure::error::{ApiError, ApplyError};
+use crate::pure::{
+    desired::Desired,
+    error::{ApiError, ApplyError},
+};
+
+/// The annotation with which a provisioner lets the host recreate an object of a release, if its value is [`RECREATE`]. A policy that names the
+/// kind wins.
+pub(crate) const ON_IMMUTABLE_ANNOTATION: &str = "chandler.dev/on-immutable";
+
+/// The value of [`ON_IMMUTABLE_ANNOTATION`].
+pub(crate) const RECREATE: &str = "Recreate";
 
 /// What the rollout does about an object that only a new object can replace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,19 +36,21 @@ pub struct OnImmutable {
 }
 
 impl OnImmutable {
-    /// The action for this object. An object that holds data is recreated only if its kind is named.
-    pub(crate) fn action(&self, key: &ObjectKey, live: &Value) -> ImmutableAction {
+    /// The action for this object. An object that holds data is recreated only if its kind is named. An object that the release marks as
+    /// recreatable needs no policy.
+    fn action(&self, key: &ObjectKey, live: &Value, is_recreatable: bool) -> ImmutableAction {
         let named = self.kinds.iter().find(|(group, kind, _)| *group == key.group && *kind == key.kind);
         match named {
             Some((_, _, action)) => *action,
             None if holds_data(key, live) => ImmutableAction::Refuse,
+            None if is_recreatable => ImmutableAction::Recreate,
             None => self.default,
         }
     }
 
     /// Whether this object may be deleted and created again.
-    pub(crate) fn recreates(&self, key: &ObjectKey, live: &Value) -> bool {
-        self.action(key, live) == ImmutableAction::Recreate
+    pub(crate) fn recreates(&self, desired: &Desired, live: &Value) -> bool {
+        self.action(&desired.key, live, desired.is_recreatable) == ImmutableAction::Recreate
     }
 }
 
@@ -135,13 +147,17 @@ mod tests {
             ("example.com", "Deployment", &keeps, Refuse),
         ] {
             let key = key(group, kind);
-            assert_eq!(OnImmutable::default().action(&key, live), Refuse, "{key}");
-            assert_eq!(default.action(&key, live), by_default, "{key}");
+            assert_eq!(OnImmutable::default().action(&key, live, false), Refuse, "{key}");
+            assert_eq!(default.action(&key, live, false), by_default, "{key}");
+            // The release may allow what a default may allow.
+            assert_eq!(OnImmutable::default().action(&key, live, true), by_default, "{key}");
             let named = |action| OnImmutable { kinds: vec![(group.into(), kind.into(), action)], ..default.clone() };
-            assert_eq!(named(Recreate).action(&key, live), Recreate, "{key}");
-            assert_eq!(named(Refuse).action(&key, live), Refuse, "{key}");
+            for is_recreatable in [false, true] {
+                assert_eq!(named(Recreate).action(&key, live, is_recreatable), Recreate, "{key}");
+                assert_eq!(named(Refuse).action(&key, live, is_recreatable), Refuse, "{key}");
+            }
             let other = OnImmutable { default: Refuse, kinds: vec![("other".into(), kind.into(), Recreate)] };
-            assert_eq!(other.action(&key, live), Refuse, "{key}");
+            assert_eq!(other.action(&key, live, false), Refuse, "{key}");
         }
     }
 

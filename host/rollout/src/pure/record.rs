@@ -25,7 +25,7 @@ pub(crate) fn intent(owner: &Owner, desired: &[Desired], situations: &[Situation
             (Action::Create, None) if recognizes_next(&id) => intent.again = true,
             // A terminating object will be created again.
             (Action::Create | Action::Wait, _) => drop(intent.created.insert(id)),
-            (Action::Update, Some(live)) if owner.on_immutable.recreates(&desired.key, live) => {
+            (Action::Update, Some(live)) if owner.on_immutable.recreates(desired, live) => {
                 intent.created.insert(id);
             }
             (Action::Adopt, Some(live)) => drop(intent.adopted.insert(id, live::uid(live).to_owned())),

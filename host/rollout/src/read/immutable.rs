@@ -35,5 +35,5 @@ pub(crate) async fn refusal_of_update(
         return refused(desired, action, &refusal.error);
     }
     let immutable = || object_failure(&desired.key, "update")(ApiError::Immutable(refusal.error.to_string()));
-    (!owner.on_immutable.recreates(&desired.key, live)).then(immutable)
+    (!owner.on_immutable.recreates(desired, live)).then(immutable)
 }

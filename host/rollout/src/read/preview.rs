@@ -92,7 +92,7 @@ async fn of_object(
             change.note = error.as_ref().map(|refusal| refusal.error.to_string());
             let invalid = error.as_ref().filter(|refusal| matches!(refusal.error, ApiError::Invalid(_)));
             if let Some(refusal) = invalid.filter(|_| action == Action::Update)
-                && owner.on_immutable.recreates(&desired.key, live)
+                && owner.on_immutable.recreates(desired, live)
                 && is_immutable(cluster, desired, refusal).await
             {
                 change.kind = ChangeKind::Recreate;
@@ -101,7 +101,7 @@ async fn of_object(
                 && !may_be_valid(cluster, desired, live).await
             {
                 failure = refusal_of_update(cluster, owner, desired, action, live, refusal).await;
-            } else if !askable && action == Action::Update && owner.on_immutable.recreates(&desired.key, live) {
+            } else if !askable && action == Action::Update && owner.on_immutable.recreates(desired, live) {
                 let lost = immutable::lost(&desired.key, live);
                 let note = change.note.take().unwrap_or_default();
                 change.note =

@@ -75,7 +75,7 @@ pub(crate) async fn update(
     if !is_immutable(cluster, desired, &refusal).await {
         return Err(failed(refusal.error));
     }
-    if !owner.on_immutable.recreates(&desired.key, &now) {
+    if !owner.on_immutable.recreates(desired, &now) {
         return Err(failed(ApiError::Immutable(refusal.error.to_string())));
     }
     let failed = object_failure(&desired.key, RECREATE);

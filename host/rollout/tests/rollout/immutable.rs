@@ -73,6 +73,37 @@ async fn an_immutable_field_refuses_the_release_and_the_message_names_the_settin
     assert_eq!(stage.live(&config_map_key("settings")).await.unwrap()["data"]["version"], "1");
 }
 
+/// The second version, whose Deployment the release lets the host recreate.
+fn recreatable() -> Release {
+    let mut web = web("web-2");
+    web["metadata"]["annotations"] = json!({"chandler.dev/on-immutable": "Recreate"});
+    release(&[(0, config_map("settings", json!({"version": "2"}))), (0, web)])
+}
+
+#[tokio::test]
+async fn an_object_is_recreated_if_the_release_allows_it() {
+    let stage = Box::pin(installed(OnImmutable::default())).await;
+    let before = uid(&stage, &web_key()).await;
+    let (changed, refusals) = change(&stage, &recreatable(), &web_key()).await;
+    assert_eq!((changed.kind, refusals), (ChangeKind::Recreate, Vec::new()));
+    stage.complete(&recreatable()).await;
+    let live = stage.live(&web_key()).await.unwrap();
+    assert_eq!(live["spec"]["selector"]["matchLabels"]["app"], "web-2");
+    assert_ne!(live["metadata"]["uid"], json!(before));
+    assert!(live["metadata"]["annotations"].get("chandler.dev/on-immutable").is_none(), "{live}");
+}
+
+#[tokio::test]
+async fn a_policy_that_names_the_kind_wins_over_the_release() {
+    let kinds = vec![("apps".to_owned(), "Deployment".to_owned(), ImmutableAction::Refuse)];
+    let stage = Box::pin(installed(OnImmutable { kinds, ..OnImmutable::default() })).await;
+    let before = uid(&stage, &web_key()).await;
+    let refused = stage.advance(&recreatable()).await.unwrap_err();
+    assert_eq!(refused.reason(), Reason::ImmutableField, "{refused}");
+    assert_eq!(uid(&stage, &web_key()).await, before);
+    assert_eq!(replacements(&stage), [""; 0]);
+}
+
 #[tokio::test]
 async fn an_object_is_recreated_if_the_owner_allows_it() {
     let stage = Box::pin(installed(recreate())).await;

@@ -160,7 +160,7 @@ pub(crate) fn provision(pair: &Pair) -> Option<Provisioned> {
             Ok(recorder) => {
                 let objects: Vec<&Json> = recorder.objects.iter().map(|object| &object.value).collect();
                 let text = |object: &Json| object.to_string();
-                let requests = objects.iter().any(|object| text(object).contains("chandler.dev/"));
+                let requests = objects.iter().any(|object| text(object).contains(".chandler.dev/"));
                 Provisioned::Objects(objects.into_iter().map(text).collect(), requests)
             }
             Err(Failure::Unsupported(findings)) => Provisioned::Refused(findings[0].message.clone()),

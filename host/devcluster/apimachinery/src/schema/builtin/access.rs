@@ -76,7 +76,8 @@ fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldE
         }
         match text(subject, "kind") {
             "ServiceAccount" => {
-                if text(subject, "namespace").is_empty() {
+                // The default in a RoleBinding is its own namespace.
+                if kind != "RoleBinding" && text(subject, "namespace").is_empty() {
                     errors.push(FieldError::required(&path.field("namespace"), ""));
                 }
             }

@@ -20,7 +20,7 @@ const RESTART_POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
 pub(super) fn alone(new: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let path = path.field("template");
     match new.get("template") {
-        Some(value) if value.get("spec").is_some() => template(value, RESTART_POLICIES, &path, errors),
+        Some(value) if value.get("spec").is_some() => template(value, RESTART_POLICIES, &[], &path, errors),
         // All else of what kube-apiserver takes a Pod without a spec for has a default.
         _ => errors.push(FieldError::required(&path.field("spec").field("containers"), "")),
     }
@@ -28,7 +28,7 @@ pub(super) fn alone(new: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldErr
 
 /// Validates the `spec` of a Pod.
 pub(super) fn pod(new: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    spec(new, RESTART_POLICIES, path, errors);
+    spec(new, RESTART_POLICIES, &[], path, errors);
     if old.is_some_and(|old| fixed(old) != fixed(new)) {
         let detail = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
                       `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
@@ -55,14 +55,21 @@ fn fixed(spec: &Value) -> Value {
     spec
 }
 
-/// Validates a pod template whose restart policy may be one of `restart`.
-pub(super) fn template(template: &Value, restart: &[&str], path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+/// Validates a pod template whose restart policy may be one of `restart`. Its containers may also mount the templates of claims of a
+/// StatefulSet.
+pub(super) fn template(
+    template: &Value,
+    restart: &[&str],
+    claims: &[Value],
+    path: &FieldPath<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     let metadata = path.field("metadata");
     errors.extend(label_errors(template.pointer("/metadata/labels"), &metadata.field("labels")));
-    spec(template.get("spec").unwrap_or(&Value::Null), restart, &path.field("spec"), errors);
+    spec(template.get("spec").unwrap_or(&Value::Null), restart, claims, &path.field("spec"), errors);
 }
 
-fn spec(spec: &Value, restart: &[&str], path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+fn spec(spec: &Value, restart: &[&str], claims: &[Value], path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let policy = text(spec, "restartPolicy");
     if !restart.contains(&policy) {
         let path = path.field("restartPolicy");
@@ -88,6 +95,7 @@ fn spec(spec: &Value, restart: &[&str], path: &FieldPath<'_>, errors: &mut Vec<F
         }
         one_of(volume, VOLUME_SOURCES, "may not specify more than 1 volume type", &item, errors);
     }
+    volumes.extend(claims.iter().filter_map(|claim| claim.pointer("/metadata/name")?.as_str()));
     if list(spec, "containers").is_empty() {
         errors.push(FieldError::required(&path.field("containers"), ""));
     }

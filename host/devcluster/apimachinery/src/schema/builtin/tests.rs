@@ -237,6 +237,17 @@ fn a_workload_selects_its_pods_for_good() {
 }
 
 #[test]
+fn a_stateful_set_mounts_its_claims() {
+    let mut set = defaulted("apps", "StatefulSet", deployment());
+    set["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
+    let missing = "spec.template.spec.containers[0].volumeMounts[0].name: Not found: \"data\"";
+    assert_eq!(errors("apps", "StatefulSet", &set, None), [missing]);
+    let claim = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+    set["spec"]["volumeClaimTemplates"] = json!([{"metadata": {"name": "data"}, "spec": claim}]);
+    assert_eq!(errors("apps", "StatefulSet", &set, None), [""; 0]);
+}
+
+#[test]
 fn a_pod_template_has_a_container() {
     for object in [json!({}), json!({"template": {}}), json!({"template": {"metadata": {"labels": {"a": "b"}}}})] {
         let object = defaulted("", "PodTemplate", object);
@@ -256,6 +267,7 @@ fn other_invalid_values_are_refused() {
     moved["spec"]["clusterIP"] = json!("10.0.0.2");
     let cases: Vec<(&str, &str, Value, Option<&Value>)> = vec![
         (rbac, "RoleBinding", rebound, Some(&binding)),
+        (rbac, "ClusterRoleBinding", binding.clone(), None),
         (rbac, "Role", json!({"rules": [{"resources": ["pods"]}]}), None),
         ("", "ConfigMap", json!({"immutable": true, "data": {"a": "2"}}), Some(&frozen)),
         ("", "ConfigMap", json!({"data": {"a/b": "2"}}), None),

@@ -46,7 +46,8 @@ pub(super) fn controller(
         let value = new.get("replicas").cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.field("replicas"), value, "must be greater than or equal to 0"));
     }
-    pod::template(template, &["Always"], &template_path, errors);
+    let claims = if kind == "StatefulSet" { list(new, "volumeClaimTemplates") } else { &[] };
+    pod::template(template, &["Always"], claims, &template_path, errors);
     strategy(kind, new, path, errors);
     if kind == "StatefulSet" {
         stateful_set_update(new, old, path, errors);
@@ -118,7 +119,7 @@ fn selects(selector: &Value, labels: Option<&Value>) -> bool {
 /// Validates a Job.
 pub(super) fn job(new: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let template = new.get("template").unwrap_or(&Value::Null);
-    pod::template(template, &["Never", "OnFailure"], &path.field("template"), errors);
+    pod::template(template, &["Never", "OnFailure"], &[], &path.field("template"), errors);
     for name in ["parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"] {
         if let Some(value) = new.get(name).filter(|value| value.as_i64().is_some_and(|value| value < 0)) {
             errors.push(FieldError::invalid(&path.field(name), value.clone(), "must be greater than or equal to 0"));
