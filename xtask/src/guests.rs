@@ -116,6 +116,14 @@ mod tests {
         names
     }
 
+    /// Each controller downloads and compiles it.
+    #[test]
+    fn the_provisioner_of_charts_stays_below_three_megabytes() {
+        let component = command::target_directory().join("plugins/helm.wasm");
+        let bytes = fs::metadata(&component).expect("cargo xtask plugins").len();
+        assert!(bytes <= 3_000_000, "{} has {bytes} bytes", component.display());
+    }
+
     #[test]
     fn a_provisioner_is_embedded_or_published() {
         let packages = |names: &[String]| names.iter().map(|name| format!("chandler-{name}")).collect::<Vec<_>>();

@@ -142,9 +142,15 @@ fn failed(failure: pipeline::Failure) -> Failure {
         Stage::Manifests => "InvalidManifest",
     };
     let mut finding = Diagnostic::error(code, failure.message.trim_end());
-    if let Some((path, line, column)) = place(&failure.message) {
-        finding = finding.at(path).position(line, column);
-    }
+    finding = match (place(&failure.message), failure.stage) {
+        (Some((path, line, column)), _) => finding.at(path).position(line, column),
+        // It is about the configuration.
+        (None, Stage::Values) => finding,
+        (None, _) => match file(&failure.message) {
+            (path, Some(line)) => finding.at(path).position(line, 1),
+            (path, None) => finding.at(path),
+        },
+    };
     match failure.stage {
         _ if failure.refused => Failure::Unsupported(vec![finding]),
         Stage::Values => Failure::InvalidConfig(vec![finding]),
@@ -161,6 +167,33 @@ fn place(message: &str) -> Option<(String, u32, u32)> {
             parts.next().and_then(|column| column.parse::<u32>().ok()).map_or(0, |column| column.saturating_add(1));
         Some((inside(path)?, line, column))
     })
+}
+
+/// The file that a text without such a place is about, `Chart.yaml` if it names none, and a line of it. A file that is not YAML has the line that its
+/// reader reports. What a template printed has other lines than the template, and an archive has no lines.
+fn file(message: &str) -> (String, Option<u32>) {
+    let mut directory = String::new();
+    let mut message = message;
+    while let Some((subchart, rest)) =
+        message.strip_prefix("error unpacking subchart ").and_then(|rest| rest.split_once(" in "))
+    {
+        directory.push_str("charts/");
+        directory.push_str(subchart);
+        if subchart.strip_suffix(".tgz").is_some() {
+            return (directory, None);
+        }
+        directory.push('/');
+        message = rest.split_once(": ").map_or("", |(_, rest)| rest);
+    }
+    let after = |start: &str| Some(message.split_once(start)?.1.split_once(':')?.0);
+    if let Some(name) = after("cannot load ") {
+        let line = after("yaml: line ").and_then(|line| line.parse().ok());
+        return (directory + name, Some(line.unwrap_or(1)));
+    }
+    // Of a limit, the text begins with the template.
+    let template = after("parse error on ").or_else(|| message.split_once(": ").map(|(path, _)| path));
+    let template = template.filter(|path| !path.contains(' ')).and_then(inside);
+    (template.unwrap_or_else(|| directory + "Chart.yaml"), Some(1))
 }
 
 /// The path in the bundle: a template's name begins with the chart's.
@@ -229,11 +262,13 @@ pub(crate) fn objects(rendered: &Rendered, before: &[&Hook], after: &[&Hook]) ->
     let (mut objects, mut stage) = (Vec::new(), 0);
     for crd in &rendered.crds {
         let text = crd.file.text();
-        for (_, part) in manifest::split(&text) {
+        let mut lines = 0;
+        for (before, part) in manifest::split(&text) {
+            lines += before;
             let documents = yaml::documents(&format!("{part}\n")).map_err(|error| {
-                Failure::InvalidContent(vec![
-                    Diagnostic::error("InvalidManifest", error.to_string()).at(inside(&crd.path).unwrap_or_default()),
-                ])
+                let finding = Diagnostic::error("InvalidManifest", error.to_string());
+                let path = inside(&crd.path).unwrap_or_default();
+                Failure::InvalidContent(vec![finding.at(path).position(lines.saturating_add(error.line), 1)])
             })?;
             for document in documents.iter().filter(|document| !document.root.is_null()) {
                 objects.push(Emitted { value: document.root.to_json(), stage, path: crd.path.clone() });
@@ -385,6 +420,30 @@ mod tests {
         format!(
             "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {name}\n  annotations:\n    helm.sh/hook: {hook}\n    helm.sh/hook-weight: \"{weight}\"\n"
         )
+    }
+
+    #[test]
+    fn a_finding_has_the_place_that_the_text_names_or_the_file_that_it_is_about() {
+        let sub = ("charts/a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n");
+        for (files, expected) in [
+            (&[("values.yaml", "a: 1\nb: [\n")][..], ("values.yaml", Some(2))),
+            (&[("values.yaml", "- a\n")], ("values.yaml", Some(1))),
+            (&[("Chart.yaml", "apiVersion: v2\n")], ("Chart.yaml", Some(1))),
+            (&[("templates/a.yaml", "a: {{ nothing }}\n")], ("templates/a.yaml", Some(1))),
+            (&[("templates/a.yaml", "\na: {{ .Values.a.b }}\n")], ("templates/a.yaml", Some(2))),
+            (&[("templates/a.yaml", "{{/* two\nlines */}}a: [\n")], ("templates/a.yaml", Some(1))),
+            (&[sub, ("charts/a/values.yaml", "a: 1\nb: 2\nc: [\n")], ("charts/a/values.yaml", Some(3))),
+            (&[("charts/a/b.yaml", "")], ("charts/a/Chart.yaml", Some(1))),
+            (&[("charts/a.tgz", "a")], ("charts/a.tgz", None)),
+            (&[("crds/a.yaml", "a: 1\n---\nb: c\n: d\n---\ne: f\n")], ("crds/a.yaml", Some(4))),
+        ] {
+            let failure = run::<Helm>(&chart(files), &Request::new()).unwrap_err();
+            let Failure::InvalidContent(findings) = &failure else { panic!("{files:?}: {failure}") };
+            let at = findings[0].location.as_ref().map(|at| (at.path.as_str(), at.line()));
+            assert_eq!(at, Some(expected), "{files:?}: {failure}");
+        }
+        let path = file("web/templates/a.yaml: more than 5 steps");
+        assert_eq!(path, ("templates/a.yaml".to_owned(), Some(1)));
     }
 
     #[test]

@@ -49,8 +49,9 @@ fn collect(chart: &Chart, values: &Map, problems: &mut String) {
 
 /// The problems of values; an error for a schema that cannot be used.
 fn check_one(schema: &[u8], values: &Map) -> Result<Vec<String>, String> {
-    let schema: Json = serde_json::from_slice(schema.strip_prefix(b"\xef\xbb\xbf").unwrap_or(schema))
-        .map_err(|error| format!("the schema is not JSON: {error}"))?;
+    // As Go reads it: what is not UTF-8 becomes U+FFFD.
+    let schema = String::from_utf8_lossy(schema.strip_prefix(b"\xef\xbb\xbf").unwrap_or(schema));
+    let schema: Json = serde_json::from_str(&schema).map_err(|error| format!("the schema is not JSON: {error}"))?;
     let draft = Draft::of(&schema)?;
     shape::check(&schema, draft)?;
     let values = json(&Value::Map(values.clone()), 0)?;
@@ -281,6 +282,13 @@ mod tests {
 
     fn problems(schema: &str, values: &str) -> Result<Vec<String>, String> {
         check_one(schema.as_bytes(), &crate::chart::values::read(values).unwrap())
+    }
+
+    #[test]
+    fn a_schema_that_is_not_utf_8_is_read_as_by_go() {
+        let check = |schema: &[u8]| check_one(schema, &crate::chart::values::read("a: 1").unwrap());
+        assert_eq!(check(b"\xef\xbb\xbf{\"description\": \"\xe4\", \"required\": [\"a\"]}"), Ok(Vec::new()));
+        assert!(check(b"{\xe4}").unwrap_err().starts_with("the schema is not JSON: "));
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 
 use crate::{
     Document, Kind, Limits, Node, ParseError, Warning, block,
     mapping::{Building, Key},
     number,
-    repair::{self, Added, Scalar as Quoted, lines, repair},
+    repair::{self, Added, Scalar as Quoted, Stop, lines, repair},
     scalar::{self, Scalar},
     text::count,
 };
@@ -52,19 +52,20 @@ fn read(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseError> {
             let (line, column) = position(&first.start, &added, end);
             let message = "put the text that ends in a colon into quotes".to_owned();
             let refusal = ParseError { line, column, message };
-            let read = attempted.as_ref().map_or_else(|error| error.marker().index(), |_| text.len());
+            let read = attempted.as_ref().map_or_else(|stop| stop.error.marker().index(), |_| text.len());
             budget = budget.checked_sub(read).ok_or(refusal)?;
             text = Cow::Owned(repair::quote(&text, &cut, &mut added));
             continue;
         }
-        let error = match attempted {
+        let stop = match attempted {
             Ok(documents) => return Ok(documents),
-            Err(error) => error,
+            Err(stop) => stop,
         };
-        let (line, column) = position(error.marker(), &added, end);
-        let refusal = ParseError { line, column, message: error.info().to_owned() };
-        budget = budget.checked_sub(error.marker().index()).ok_or_else(|| refusal.clone())?;
-        text = Cow::Owned(repair(&text, &error, &mut added, budget).ok_or(refusal)?);
+        let at = stop.error.marker();
+        let (line, column) = position(at, &added, end);
+        let refusal = ParseError { line, column, message: stop.error.info().to_owned() };
+        budget = budget.checked_sub(at.index()).ok_or_else(|| refusal.clone())?;
+        text = Cow::Owned(repair(&text, &stop, &mut added, budget).ok_or(refusal)?);
     }
 }
 
@@ -81,7 +82,7 @@ fn end(text: &str) -> (u32, u32) {
     last.map_or((1, 1), |(number, (_, line))| (count(number + 1), count(line.chars().count() + 1)))
 }
 
-/// Parses a stream without repairs; the inner error comes from the scanner. `cut` gets the scalars that the scanner ends before a
+/// Parses a stream without repairs; the inner error is where the scanner stops. `cut` gets the scalars that the scanner ends before a
 /// colon that belongs to them.
 fn attempt(
     text: &str,
@@ -89,21 +90,22 @@ fn attempt(
     added: &Added,
     end: (u32, u32),
     cut: &mut Vec<Quoted>,
-) -> Result<Result<Vec<Document>, ScanError>, ParseError> {
+) -> Result<Result<Vec<Document>, Stop>, ParseError> {
     let mut loader = Loader::new(limits);
     let mut parser = Parser::new_from_str(text);
     let mut colons = repair::Colons::of(text);
+    let mut read = Span::default();
     while let Some(event) = parser.next_event() {
         let (event, span) = match event {
             Ok(event) => event,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(Stop { error, read })),
         };
-        // With an anchor or a tag, the span begins there: such scalars are left to the scanner.
-        if let (Some(colons), Event::Scalar(_, ScalarStyle::Plain, 0, None)) = (&mut colons, &event)
-            && span.start.index() < span.end.index()
-            && colons.contain(span.end.index())
-        {
-            cut.push(Quoted { start: span.start, end: span.end });
+        if let (Some(colons), Event::Scalar(_, ScalarStyle::Plain, anchor, tag)) = (&mut colons, &event) {
+            cut.extend(colons.cut(&span, *anchor != 0 || tag.is_some()));
+        }
+        // A sequence without indentation starts behind its first dash, which is needed for repairs.
+        if !matches!(event, Event::SequenceStart(..)) {
+            read = span;
         }
         loader.take(event, position(&span.start, added, end))?;
     }

@@ -5,12 +5,14 @@
 //! bracket or a quote. In all these places white space has no meaning, so adding some changes no value. A text is
 //! repaired where the scanner stopped, one place at a time; other texts cost nothing.
 //!
+//! go-yaml also accepts the head of a block scalar (`|`, `>`) in a line of its own that is indented no further than the key it belongs to.
+//!
 //! Between brackets, go-yaml also reads `fd00::` and `-` as text where a bracket or a comma follows. For YAML 1.2, a colon there ends
 //! a key, without any error. These scalars get quotes.
 
 use std::{collections::BTreeMap, str::Chars};
 
-use saphyr_parser::{Marker, ScanError};
+use saphyr_parser::{Marker, ScanError, Span};
 
 /// The spaces and quotes added to a text, to map positions back to the original text.
 #[derive(Default)]
@@ -49,9 +51,17 @@ fn total(additions: &[Addition], count: usize) -> usize {
     count.checked_sub(1).and_then(|last| additions.get(last)).map_or(0, |addition| addition.total)
 }
 
+/// Where and why the scanner stopped.
+pub(crate) struct Stop {
+    pub(crate) error: ScanError,
+    /// The place of the last event that is not the start of a sequence.
+    pub(crate) read: Span,
+}
+
 /// The text with one more repair, or `None` if go-yaml refuses it as well, or if the text would grow by more than `room`
 /// bytes.
-pub(crate) fn repair(text: &str, error: &ScanError, added: &mut Added, room: usize) -> Option<String> {
+pub(crate) fn repair(text: &str, stop: &Stop, added: &mut Added, room: usize) -> Option<String> {
+    let Stop { error, read } = stop;
     let at = error.marker();
     let place = Place::of(text, at)?;
     match error.info() {
@@ -64,6 +74,7 @@ pub(crate) fn repair(text: &str, error: &ScanError, added: &mut Added, room: usi
             Some(insert(text, &[(place.byte, place.line, place.column)], 1, added))
         }
         "plain scalar cannot start with '-' followed by ,[]{}" => quote_dash(text, &place, added),
+        "simple key expect ':'" | "simple key expected" => indent_head(text, read, added),
         _ => None,
     }
 }
@@ -78,6 +89,7 @@ pub(crate) struct Scalar {
 
 /// Finds the colons before a comma or a closing bracket, in the order of the text.
 pub(crate) struct Colons<'a> {
+    text: &'a str,
     rest: Chars<'a>,
     index: usize,
 }
@@ -87,11 +99,48 @@ impl<'a> Colons<'a> {
     pub(crate) fn of(text: &'a str) -> Option<Self> {
         memchr::memchr_iter(b':', text.as_bytes())
             .any(|at| is_colon(text.as_bytes().get(at..).unwrap_or_default()))
-            .then(|| Self { rest: text.chars(), index: 0 })
+            .then(|| Self { text, rest: text.chars(), index: 0 })
+    }
+
+    /// The plain scalar of a span that ends before such a colon; `None` if another character follows, or if the scalar is empty. With an anchor or a
+    /// tag, the span begins there. Spans must come in the order of the text.
+    pub(crate) fn cut(&mut self, span: &Span, has_properties: bool) -> Option<Scalar> {
+        let (start, end) = (span.start, span.end);
+        if start.index() >= end.index() || !self.contain(end.index()) {
+            return None;
+        }
+        let start = if has_properties { self.behind_properties(span)? } else { start };
+        Some(Scalar { start, end })
+    }
+
+    /// The first character of a span, which ends here, that is not part of an anchor, a tag, a comment or white space.
+    fn behind_properties(&self, span: &Span) -> Option<Marker> {
+        let before = self.text.get(..self.text.len() - self.rest.as_str().len())?;
+        let length = span.end.index() - span.start.index();
+        let (first, _) = before.char_indices().rev().nth(length.checked_sub(1)?)?;
+        let (mut line, mut column) = (span.start.line(), span.start.col());
+        let (mut in_property, mut in_comment) = (false, false);
+        let mut characters = before.get(first..)?.chars().enumerate().peekable();
+        while let Some((ahead, character)) = characters.next() {
+            match character {
+                ' ' | '\t' | '\r' | '\n' => {
+                    in_property = false;
+                    in_comment = in_comment && matches!(character, ' ' | '\t');
+                }
+                _ if in_property || in_comment => {}
+                '!' | '&' => in_property = true,
+                '#' => in_comment = true,
+                _ => return Some(Marker::new(span.start.index() + ahead, line, column)),
+            }
+            let is_break = character == '\n'
+                || (character == '\r' && characters.peek().is_none_or(|(_, following)| *following != '\n'));
+            (line, column) = if is_break { (line + 1, 0) } else { (line, column + 1) };
+        }
+        None
     }
 
     /// Whether such a colon is at this character, counted from 0. Characters before the last one in question are not found.
-    pub(crate) fn contain(&mut self, index: usize) -> bool {
+    fn contain(&mut self, index: usize) -> bool {
         let Some(ahead) = index.checked_sub(self.index) else { return false };
         if let Some(last) = ahead.checked_sub(1) {
             self.rest.nth(last);
@@ -151,6 +200,30 @@ fn quote_dash(text: &str, dash: &Place, added: &mut Added) -> Option<String> {
         added.add(dash.line, column, 1);
     }
     Some(text)
+}
+
+/// The head of a block scalar that is alone in a line, in the column of the key or dash that it belongs to, where the scanner expects a key. After
+/// anything else, a space would make it a part of another value.
+fn indent_head(text: &str, read: &Span, added: &mut Added) -> Option<String> {
+    let from = Place::of(text, &read.end)?;
+    let mut owner = None;
+    for (number, (start, line)) in lines(text.get(from.byte..)?).enumerate() {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        for (position, word) in line.split_ascii_whitespace().enumerate() {
+            match word.as_bytes() {
+                [b'#', ..] => break,
+                // A tag or an anchor.
+                [b'!' | b'&', ..] => {}
+                b":" if (number, position) == (0, 0) => owner = Some(read.start.col()),
+                b"-" if position == 0 => owner = Some(indent + if number == 0 { from.column } else { 0 }),
+                [b'|' | b'>', ..] if number > 0 && position == 0 && owner == Some(indent) => {
+                    return Some(insert(text, &[(from.byte + start, from.line + number, 0)], 1, added));
+                }
+                _ => return None,
+            }
+        }
+    }
+    None
 }
 
 /// The position of a marker.

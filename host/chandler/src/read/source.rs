@@ -23,8 +23,6 @@ use crate::{CommandError, view::invocation::quoted};
 
 /// The file at the root of each chart.
 const CHART: &str = "Chart.yaml";
-/// How many entries are read at once.
-const PAGE: usize = 1000;
 /// What helps where the settings for registries forbid to contact one.
 const BLOCKED_HINT: &str = "see registries.conf; --registries-conf names another file";
 
@@ -98,14 +96,9 @@ fn only_chart(tree: &dyn Content) -> Option<String> {
     let first = tree.entries("", None, 1).into_iter().next()?;
     let (directory, _) = first.path.split_once('/')?;
     let below = format!("{directory}/");
-    let mut last: Option<String> = None;
-    loop {
-        let page = tree.entries("", last.as_deref(), PAGE);
-        let Some(end) = page.last() else { break };
-        if page.iter().any(|entry| !entry.path.starts_with(&below)) {
-            return None;
-        }
-        last = Some(end.path.clone());
+    // Paths are in order: what is not below the directory comes before all that is, or after it.
+    if !tree.entries("", Some(&format!("{below}{}", char::MAX)), 1).is_empty() {
+        return None;
     }
     let chart = format!("{below}{CHART}");
     tree.entries(&chart, None, 1).first().filter(|entry| entry.path == chart).map(|_| directory.to_owned())

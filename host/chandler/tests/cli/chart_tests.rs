@@ -1,7 +1,8 @@
 //! `chandler test`: the tests of charts, and releases with a name of their own.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
+use chandler_permissions::{Account, PolicyRule, roles};
 use chandler_tests::{deploy, wait};
 use k8s_openapi::api::{
     batch::v1::Job,
@@ -198,25 +199,16 @@ async fn tests_have_the_permissions_of_the_account() {
     let session = Session::start().await;
     let (world, name, chart) = (&session.world, session.world.name(), chart());
     let class = class(world).await;
-    let role = |kind: &str, rules: Value| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name, "namespace": world.namespace}, "rules": rules});
-    let binding = |kind: &str, role: &str| {
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name, "namespace": world.namespace},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": world.namespace}]})
+    let account = Account { namespace: world.namespace.clone(), name: "deployer".to_owned() };
+    let rule = |group: &str, resource: &str, verb: &str| -> Vec<PolicyRule> {
+        serde_json::from_value(json!([{"apiGroups": [group], "resources": [resource], "verbs": [verb]}])).unwrap()
     };
-    let mut objects = vec![
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer", "namespace": world.namespace}}),
-        role("Role", json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}])),
-        binding("RoleBinding", "Role"),
-        role(
-            "ClusterRole",
-            json!([{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments/finalizers"], "verbs": ["update"]}]),
-        ),
-        binding("ClusterRoleBinding", "ClusterRole"),
-    ];
-    for object in objects.iter_mut().filter(|object| object["kind"].as_str().unwrap().starts_with("Cluster")) {
-        object["metadata"].as_object_mut().unwrap().remove("namespace");
-    }
+    let places = BTreeMap::from([
+        (None, rule("core.rukpak.io", "bundledeployments/finalizers", "update")),
+        (Some(world.namespace.clone()), rule("", "configmaps", "*")),
+    ]);
+    let mut objects = roles(&places, &account, &name);
+    objects.push(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account.name, "namespace": account.namespace}}));
     deploy::apply(&world.client, world.run(), &objects).await;
     install(&session, &name, chart.path(), &class, &["--service-account", "deployer"]).await;
 

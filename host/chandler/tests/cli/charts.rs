@@ -14,7 +14,8 @@ fn chart(home: &Path) -> (String, String) {
     fs::create_dir_all(web.join("templates")).unwrap();
     fs::write(web.join("Chart.yaml"), "apiVersion: v2\nname: web\nversion: 1.2.3\n").unwrap();
     fs::write(web.join("values.yaml"), "replicaCount: 1\n").unwrap();
-    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Release.Name }}\"}\ndata: {replicas: \"{{ .Values.replicaCount }}\"}\n";
+    // Classes of Unicode are in the component, too, which does not have all tables.
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Release.Name }}\"}\ndata:\n  replicas: \"{{ .Values.replicaCount }}\"\n  letters: \"{{ regexMatch `^(?i:\\p{Greek}É)\\pL\\p{Nd}$` `αéa1` }}\"\n";
     fs::write(web.join("templates/config.yaml"), template).unwrap();
     let archive = home.join("web-1.2.3.tgz");
     let mut tar = Command::new("tar");
@@ -47,6 +48,7 @@ async fn a_chart_renders_alike_from_every_source() {
         };
         let expected = render(&directory);
         assert!(expected.contains("name: web") && expected.contains("replicas: \"3\""), "{expected}");
+        assert!(expected.contains("letters: \"true\""), "{expected}");
         for bundle in [&archive, &of_helm, &url, pushed.trim()] {
             assert_eq!(render(bundle), expected, "{bundle}");
         }

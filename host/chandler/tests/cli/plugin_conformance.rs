@@ -55,6 +55,24 @@ fn the_provisioner_of_sets_conforms() {
 }
 
 #[test]
+fn the_provisioner_of_charts_conforms() {
+    let home = tempfile::tempdir().unwrap();
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  n: {{ .Values.replicas | quote }}\n";
+    let crd =
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: ships.example.com\n";
+    let files = [
+        ("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("values.yaml", "replicas: 1\n"),
+        ("crds/ships.yaml", crd),
+        ("templates/map.yaml", map),
+        ("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n"),
+        ("charts/sub/values.yaml", "depth: 3\n"),
+    ];
+    case(&home.path().join("bundle"), &files);
+    assert_conforms("target/plugins/helm.wasm", home.path().join("bundle").to_str().unwrap());
+}
+
+#[test]
 fn the_provisioner_of_the_tutorial_conforms() {
     assert_conforms(LAMPS, NORTH_HEAD);
 }

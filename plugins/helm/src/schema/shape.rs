@@ -105,23 +105,16 @@ pub(super) fn inner<'a>(draft: Draft, keyword: &str, value: &'a Json) -> Vec<(St
 /// # Errors
 /// The first wrong keyword, with its place.
 pub(super) fn check(schema: &Json, draft: Draft) -> Result<(), String> {
-    check_at(schema, draft, "", 0)
+    check_at(schema, draft, draft > Draft::Four, "", 0)
 }
 
-fn check_at(schema: &Json, draft: Draft, place: &str, depth: usize) -> Result<(), String> {
+fn check_at(schema: &Json, draft: Draft, may_be_bool: bool, place: &str, depth: usize) -> Result<(), String> {
     if depth > MOST_DEEP {
         return Err(format!("the schema is nested more than {MOST_DEEP} levels deep"));
     }
     let keywords = match schema {
         Json::Object(keywords) => keywords,
-        // In draft 4 only additionalItems and additionalProperties take one.
-        Json::Bool(_)
-            if draft > Draft::Four
-                || place.ends_with("/additionalItems")
-                || place.ends_with("/additionalProperties") =>
-        {
-            return Ok(());
-        }
+        Json::Bool(_) if may_be_bool => return Ok(()),
         _ => return Err(format!("the schema is not valid: at '{place}': neither an object nor a boolean")),
     };
     if draft == Draft::Four {
@@ -136,8 +129,10 @@ fn check_at(schema: &Json, draft: Draft, place: &str, depth: usize) -> Result<()
         if let Some(wrong) = wrong(shape, draft, value) {
             return Err(format!("the schema is not valid: at '{place}/{keyword}': {wrong}"));
         }
+        // In draft 4 only additionalItems and additionalProperties take one.
+        let may_be_bool = draft > Draft::Four || matches!(keyword.as_str(), "additionalItems" | "additionalProperties");
         for (key, schema) in inner(draft, keyword, value) {
-            check_at(schema, draft, &format!("{place}/{keyword}{key}"), depth + 1)?;
+            check_at(schema, draft, may_be_bool, &format!("{place}/{keyword}{key}"), depth + 1)?;
         }
     }
     Ok(())
@@ -253,6 +248,8 @@ mod tests {
             (r#"{"enum":[1,1.0]}"#, [false, false, false, true, true]),
             (r#"{"properties":{"a":true}}"#, [false, true, true, true, true]),
             (r#"{"additionalProperties":false}"#, [true; 5]),
+            (r#"{"properties":{"additionalProperties":false}}"#, [false, true, true, true, true]),
+            (r#"{"properties":{"additionalItems":{"additionalItems":true}}}"#, [true; 5]),
             (r#"{"properties":[]}"#, [false; 5]),
             (r#"{"allOf":[]}"#, [false; 5]),
             (r#"{"properties":{"a":{"pattern":"(?!x)"}}}"#, [false; 5]),

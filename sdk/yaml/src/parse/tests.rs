@@ -266,6 +266,18 @@ proptest! {
         let _ = parse(text.as_bytes(), &Limits::default());
     }
 
+    /// Text that ends in a colon is read as the same text in quotes, with and without a tag and an anchor.
+    #[test]
+    fn text_that_ends_in_a_colon_needs_no_quotes_between_brackets(
+        items in prop::collection::vec(("(|!!str |&a |&a !!str |!!str  &a )", "[a-zé0-9][a-zé0-9:]{0,5}:"), 1..6)
+    ) {
+        let list = |quote: &str| {
+            let items = items.iter().map(|(properties, text)| format!("{properties}{quote}{text}{quote}"));
+            format!("v: [{}]\nw: 1\n", items.collect::<Vec<_>>().join(", "))
+        };
+        prop_assert_eq!(one(&list("")), one(&list("'")));
+    }
+
     #[test]
     fn written_json_can_be_parsed(value in value()) {
         prop_assume!(value.is_object() || value.is_array());
@@ -336,6 +348,16 @@ fn colons_and_dashes_before_brackets_and_commas_belong_to_the_text() {
         ("{fd00::1: 2}", json!({"fd00::1": 2})),
         ("'[a:]'", json!("[a:]")),
         ("a:]", json!("a:]")),
+        // With a tag or an anchor.
+        ("[!!str fd00::]", json!(["fd00::"])),
+        ("[&a fd00::, *a]", json!(["fd00::", "fd00::"])),
+        ("[&a !!str a:, !!str &c b:]", json!(["a:", "b:"])),
+        ("{a: !!str fd00::, !!str b:, &c d:}", json!({"a": "fd00::", "b:": null, "d:": null})),
+        ("[!<tag:yaml.org,2002:str> a:]", json!(["a:"])),
+        ("{a: !!str\n  # c: ]\n  é d::, e: f:}", json!({"a": "é d::", "e": "f:"})),
+        ("{a: &a\r\n  b:, c: [d:]}", json!({"a": "b:", "c": ["d:"]})),
+        ("[!!str 'a':]", json!([{"a": null}])),
+        ("[!!str a: ]", json!([{"a": null}])),
     ];
     for (text, value) in cases {
         assert_eq!(one(&format!("z: &b 1\nv: {text}\n"))["v"], value, "{text}");
@@ -348,18 +370,65 @@ fn colons_and_dashes_before_brackets_and_commas_belong_to_the_text() {
 
 #[test]
 fn quotes_that_are_added_move_no_position() {
+    let columns = |root: &Node| -> Vec<u32> {
+        root.get("v").and_then(Node::as_sequence).unwrap().iter().map(|item| item.column).collect()
+    };
+    let documents = parse(b"v: [!!str a:, &a b:, c]\n", &Limits::default()).unwrap();
+    assert_eq!(columns(&documents[0].root), [5, 15, 22]);
     let documents = parse("v: [a:, x'y:, -, {b: c:}, d]\nw: e\n".as_bytes(), &Limits::default()).unwrap();
     let root = &documents[0].root;
-    let columns: Vec<u32> = root.get("v").and_then(Node::as_sequence).unwrap().iter().map(|item| item.column).collect();
-    assert_eq!(columns, [5, 9, 15, 18, 27]);
+    assert_eq!(columns(root), [5, 9, 15, 18, 27]);
     assert_eq!(root.at("/v/3/b").unwrap().column, 22);
     assert_eq!((root.get("w").unwrap().line, root.get("w").unwrap().column), (2, 4));
+}
+
+/// go-yaml accepts it at the indentation of its key, too.
+#[test]
+fn the_head_of_a_block_scalar_may_be_alone_in_its_line() {
+    for (text, value) in [
+        ("k:\n|\n  text\nl: 1\n", json!({"k": "text\n", "l": 1})),
+        ("k:\n |\n  text\nl: 1\n", json!({"k": "text\n", "l": 1})),
+        ("k:\n  |\n  text\nl: 1\n", json!({"k": "text\n", "l": 1})),
+        ("a:\n  k:\n  >-\n    x\n    y\n  l: 1\n", json!({"a": {"k": "x y", "l": 1}})),
+        ("a:\n-\n|\n  x\n-\n|\n  y\n", json!({"a": ["x\n", "y\n"]})),
+        ("- a\n-\n|\n  x\n- b\n", json!(["a", "x\n", "b"])),
+        ("-\n|\n  x\n", json!(["x\n"])),
+        ("- k:\n  |\n    x\n  l:\n  |\n    y\n", json!([{"k": "x\n", "l": "y\n"}])),
+        ("k:\n# c: d\n\n|-\n  x\n", json!({"k": "x"})),
+        ("k: !!str\n|\n  7\n", json!({"k": "7\n"})),
+        ("k: &a # c\n|+ # d\n  x\n\nl: *a\n", json!({"k": "x\n\n", "l": "x\n\n"})),
+        ("'k' :\r\n|\r\n  x\r\n", json!({"k": "x\n"})),
+        ("k:\n|2\n   x\n", json!({"k": " x\n"})),
+        ("k:\n|\nl: 1\n", json!({"k": "", "l": 1})),
+        ("a: 1\nk:\n|", json!({"a": 1, "k": ""})),
+    ] {
+        assert_eq!(one(text), value, "{text:?}");
+    }
+    let documents = parse(b"k:\n|\n  x\nl:\n|\n   y\n", &Limits::default()).unwrap();
+    let at = |pointer: &str| documents[0].root.at(pointer).map(|node| (node.line, node.column)).unwrap();
+    assert_eq!([at("/k"), at("/l")], [(3, 3), (6, 4)]);
+    // go-yaml refuses these.
+    for text in [
+        "k:\nfoo\n",
+        "k: 1\n|\n  x\n",
+        "k: a-\n|\n  x\n",
+        "k: 'x'\n|\n  y\n",
+        "a:\n  k: 1\n|\n  x\n",
+        "- 1\n|\n  x\n",
+        "a:\n b:\n  c:\n|\n   x\n",
+        "- k:\n|\n  x\n",
+        "a:\n -\n|\n  x\n",
+    ] {
+        refusal(text);
+    }
 }
 
 /// Adding the quotes is another reading of the text, and readings are limited.
 #[test]
 fn many_colons_before_brackets_are_cheap_or_refused() {
     let many = format!("v: [{}]\n", "a:, ".repeat(50_000));
+    assert_eq!(one(&many)["v"].as_array().unwrap().len(), 50_000);
+    let many = format!("v: [{}]\n", "!!str a:, ".repeat(50_000));
     assert_eq!(one(&many)["v"].as_array().unwrap().len(), 50_000);
     let lines = "- {a: b:}\n".repeat(2_000);
     let limits = Limits { bytes: lines.len(), ..Limits::default() };
