@@ -413,7 +413,10 @@ impl Controller {
 
 impl Controller {
     /// Which ServiceAccounts install bundles. The accounts that the options name must be among them.
-    fn accounts(&self) -> Result<AccountPolicy, CommandError> {
+    ///
+    /// # Errors
+    /// They are not.
+    pub(crate) fn accounts(&self) -> Result<AccountPolicy, CommandError> {
         let policy = AccountPolicy::new(self.require_service_account, self.default_service_account.clone());
         let policy = policy.within(self.accounts_in.iter().cloned()).map_err(|error| {
             CommandError::usage("--default-service-account and --accounts-in exclude each other")
