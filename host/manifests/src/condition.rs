@@ -115,7 +115,7 @@ pub(crate) const CONTRADICTIONS: &[Contradiction] = &[
         concat!(
             r#"and (contains "\n--platform-service-account" (printf "\n%s" (join "\n" .Values.args))) "#,
             r#"(or (eq .Values.profile "multi-tenant") (contains "\n--accounts-in" (printf "\n%s" (join "\n" .Values.args)))) "#,
-            r#"(not (has (printf "--accounts-in=%s" .Release.Namespace) .Values.args))"#
+            r#"(not (contains (printf "\n--accounts-in=%s\n" .Release.Namespace) (printf "\n%s\n" (join "\n" .Values.args))))"#
         ),
         "--platform-service-account names an account in the namespace of the controller, and --accounts-in, which the profile \
          multi-tenant sets, allows other namespaces only: add the option --accounts-in=NAMESPACE with the namespace of the controller"
