@@ -18,6 +18,7 @@
 //! - [`kinds`](fn@kinds): the kinds that an API server serves.
 //! - [`target`](fn@target): from an untrusted kubeconfig to a client of another cluster.
 //! - [`bounded`](fn@bounded): bounds what an untrusted server may answer.
+//! - [`paged`](fn@paged): bounds the memory of the pages of lists.
 //! - [`Estimate`]: the memory of JSON once it is parsed.
 //! - `body`: the body of a response, whose end frees a stream.
 
@@ -34,6 +35,7 @@ mod insistence;
 mod kinds;
 mod measured;
 mod other_cluster;
+mod pages;
 mod pool;
 mod repeated;
 mod traced;
@@ -50,5 +52,6 @@ pub use insistence::insistent;
 pub use kinds::kinds;
 pub use measured::{Observer, RequestAttributes, measured};
 pub use other_cluster::{KUBECONFIG_BYTES, NearServer, TargetError, TargetRules, target, target_config};
+pub use pages::{PageLimits, PageMemory, PageRefused, Pages, paged};
 pub use pool::MAX_STREAMS;
 pub use traced::traced;

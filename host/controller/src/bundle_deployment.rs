@@ -36,7 +36,7 @@ use chandler_api::{BundleDeployment, BundleDeploymentStatus, Reason};
 use chandler_core::Release;
 use chandler_decisions::{
     account::{account, requester},
-    assessment::{Assessment, ReconcileOutcome, Running, Selection},
+    assessment::{Assessment, ReconcileOutcome, RolloutFindings, Running, Selection},
     drift,
     intent::{self, Intent, Route},
     privileges, redaction, revisions,
@@ -285,7 +285,7 @@ async fn finish(
 
 /// Both tracks: the candidate, and the release that runs where the candidate did not come to the cluster.
 async fn deploy(subject: &mut Subject, slot: &Slot, installer: &Arc<Installer>) -> Result<Assessment, Superseded> {
-    subject.record.open_revision(None);
+    subject.record.close_revision();
     let requested = revisions::requested(&subject.deployment);
     if let Some(failed) = installer.memory.failed.get(&subject.name(), &requested) {
         // Nothing that could help has changed, and the candidate is not due for another try.
@@ -354,18 +354,25 @@ async fn bring(
     let candidate = approved.candidate();
     let route = intent::route(subject.history(), candidate);
     let announced = Announced::default();
-    if route == Route::Advance && (revisions::begins(subject.history(), candidate) || candidate.approval.is_some()) {
+    let begins = revisions::begins(subject.history(), candidate) || candidate.approval.is_some();
+    let opened = if route == Route::Advance && begins {
         let opening =
             opening(subject, approved.selection(), running.clone(), approved.release(), &announced, installer);
-        subject.record.open_revision(Some(opening));
-    }
+        subject.record.open_revision(opening)
+    } else {
+        Ok(())
+    };
     let began = Instant::now();
-    let rolled_out = tokio::select! {
-        rolled_out = rollout::roll_out(installer.roll_out(subject, slot), subject, approved, route) => Ok(rolled_out),
-        () = installer.generations.newer_than(&subject.deployment) => Err(Superseded),
+    let rolled_out = match opened {
+        Ok(()) => tokio::select! {
+            rolled_out = rollout::roll_out(installer.roll_out(subject, slot), subject, approved, route) => Ok(rolled_out),
+            () = installer.generations.newer_than(&subject.deployment) => Err(Superseded),
+        },
+        // Nothing is written for a revision that cannot be recorded.
+        Err(error) => Ok(RolledOut { findings: RolloutFindings::default(), result: Err(error.into()) }),
     };
     installer.cluster.metrics.stepped(Step::RollOut, began.elapsed());
-    subject.record.open_revision(None);
+    subject.record.close_revision();
     if let Some(status) = announced.lock().await.take() {
         // The rollout took longer than the write of the announcement, which alone says how fast the API server answers.
         installer.memory.announcements.note(&subject.name(), Duration::ZERO);

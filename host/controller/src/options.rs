@@ -84,6 +84,10 @@ pub struct Options {
     pub catalog_index_bytes: u64,
     /// The budgets of the cache of releases.
     pub releases: Budget,
+    /// The most bytes of records and releases in Secrets of the system namespace, for the accounts of one namespace together, or for each account
+    /// where [`accounts`](Self::accounts) limits their namespaces. Beyond it no further revision begins. What is installed with the permissions
+    /// of the controller does not count. Default 256 MiB.
+    pub stored_release_bytes: u64,
     /// The number of BundleDeployments that are reconciled at once. Default 8.
     pub concurrency: u16,
     /// The interval at which a tag is resolved again. Default ten minutes.
@@ -169,6 +173,7 @@ impl Default for Options {
             content_cache_bytes: 8 << 30,
             catalog_index_bytes: 1 << 30,
             releases: Budget::default(),
+            stored_release_bytes: 256 << 20,
             concurrency: 8,
             image_poll_interval: Duration::from_mins(10),
             restore_wait: Duration::from_mins(10),

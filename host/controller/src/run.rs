@@ -13,7 +13,7 @@ use chandler_client::{Availability, Fence, fenced, insistent, monitored};
 use chandler_content::{Issuers, StoreError};
 use chandler_engine::EngineError;
 use chandler_monitoring::{Health, Phase, State};
-use chandler_records::{RecordError, Records};
+use chandler_records::{RecordError, Records, StorageLimit};
 use chandler_releases::Releases;
 use chandler_rollout::readable;
 use chandler_runtime::{
@@ -246,7 +246,10 @@ async fn reconcile_until_rewind(
     let operator_states = Arc::new(PlatformOperatorStates::new(&operators, platform));
     let in_force = Arc::new(Policies::new(&policies, platform));
     let (decisions, changes) = (Arc::<DecisionQueue>::default(), Arc::<ClusterOperatorChanges>::default());
-    let records = Arc::new(Records::new(&client, &options.system_namespace));
+    // With `--accounts-in`, administrators create the accounts, and may keep those of all tenants in one namespace.
+    let by_account = !options.accounts.namespaces.is_empty();
+    let limit = StorageLimit { bytes: options.stored_release_bytes, by_account };
+    let records = Arc::new(Records::new(&client, &options.system_namespace).limited(limit));
     let known = Deployments::new(&deployments);
     let sets = Arc::new(Sets::new(&cluster, &known, &records, &resolution_states));
     let Pulls { components, catalog_sources } = pulls(&cluster)?;

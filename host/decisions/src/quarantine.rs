@@ -13,7 +13,8 @@
 //! Calls that ask whether a component recognises content count when they fail, as the ones that render do. When they succeed, they say nothing
 //! about rendering, and neither end nor use up anything: a requester's content is looked at during a quarantine as long as that works.
 //!
-//! A requester is a namespace of accounts, as where requesters take turns.
+//! A requester is a namespace of accounts, as where requesters take turns: users who may create accounts there gain nothing by more of them. Where only
+//! accounts of certain namespaces install bundles (`--accounts-in`), administrators create the accounts, and each counts for itself ([`requester`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,6 +22,8 @@ use std::{
 };
 
 use chandler_core::Digest;
+use chandler_permissions::AccountPolicy;
+use chandler_turns::Requester;
 
 /// For how many requesters calls must fail.
 const REQUESTERS: usize = 3;
@@ -36,7 +39,7 @@ const DEPLOYMENTS: usize = 16 * 1024;
 pub struct Call<'a> {
     /// The name of the BundleDeployment that it renders.
     pub deployment: &'a str,
-    /// On whose behalf.
+    /// On whose behalf, from [`requester`].
     pub requester: &'a str,
     /// The digest of everything that the author of the bundle decides: the content and the configuration.
     pub inputs: &'a Digest,
@@ -236,6 +239,15 @@ impl Quarantine {
     }
 }
 
+/// The name under which the calls on behalf of an account count: its namespace, or with `--accounts-in` the account itself.
+pub fn requester(account: &Requester, policy: &AccountPolicy) -> String {
+    if policy.namespaces.is_empty() || account.account().is_empty() {
+        return account.namespace().to_owned();
+    }
+    // No namespace contains a slash.
+    format!("{}/{}", account.namespace(), account.account())
+}
+
 /// The length of a quarantine after so many others.
 fn length(strikes: u32) -> Duration {
     SHORTEST.saturating_mul(2_u32.saturating_pow(strikes)).min(LONGEST)
@@ -281,6 +293,25 @@ mod tests {
             until = next;
         }
         assert_eq!(lengths, [10, 20, 40, 60, 60, 60]);
+    }
+
+    #[test]
+    fn accounts_of_one_namespace_count_once_unless_only_administrators_create_them() {
+        let inputs = Digest::of(b"x");
+        let accounts = ["north", "south", "east"].map(|name| Requester::new("accounts", name));
+        let begins = |policy: &AccountPolicy| {
+            let mut quarantine = Quarantine::default();
+            for account in &accounts {
+                let requester = requester(account, policy);
+                quarantine.failed(call(account.account(), &requester, &inputs), START);
+            }
+            quarantine.until(START).is_some()
+        };
+        let within = AccountPolicy::REQUIRED.within(["accounts".to_owned()]).unwrap();
+        assert_eq!((begins(&AccountPolicy::REQUIRED), begins(&within)), (false, true));
+        // Users of a namespace without an account are one requester with any policy.
+        let unnamed = Requester::new("shop", "");
+        assert_eq!([&AccountPolicy::OPTIONAL, &within].map(|policy| requester(&unnamed, policy)), ["shop", "shop"]);
     }
 
     #[test]

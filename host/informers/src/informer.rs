@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chandler_client::Availability;
+use chandler_client::{Availability, PageMemory, Pages, paged};
 use futures::StreamExt as _;
 use kube::{
     Api, Client,
@@ -17,8 +17,6 @@ use crate::{
     store::{Id, Memory, Store},
 };
 
-/// The objects in one page of a list. CRDs are large, so a page of the usual 500 could take hundreds of MiB.
-const PAGE: u32 = 50;
 /// The pauses between attempts to watch.
 const PAUSES: [Duration; 5] = [
     Duration::from_millis(200),
@@ -57,6 +55,8 @@ pub(crate) struct Target {
     pub(crate) namespace: Option<String>,
     pub(crate) labels: Labels,
     pub(crate) availability: Availability,
+    /// The memory that the lists of all informers share.
+    pub(crate) memory: PageMemory,
 }
 
 /// One watch and its objects. Dropping it ends the watch.
@@ -129,9 +129,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Watches until the kind may not be watched or is no longer served. After an interruption everything is listed again, since the
 /// watch does not report when it continues.
 async fn run(target: Target, shared: Arc<Shared>, wake: Wake) {
+    let pages = Arc::new(Pages::new(&target.memory));
+    let target = Target { client: paged(&target.client, &pages), ..target };
     let mut failures = 0;
     loop {
-        let error = watch_once(&target, &shared, &wake, &mut failures).await;
+        let error = watch_once(&target, &pages, &shared, &wake, &mut failures).await;
+        pages.free();
+        if pages.shrink() {
+            let Target { kind: ApiResource { kind, group, .. }, namespace, .. } = &target;
+            tracing::debug!(
+                kind,
+                group,
+                ?namespace,
+                objects = pages.size(),
+                "large objects: the pages have fewer of them"
+            );
+            continue;
+        }
         let Target { kind: ApiResource { kind, group, .. }, namespace, .. } = &target;
         let state = match error.as_ref().and_then(refusal) {
             Some(403) => State::Forbidden,
@@ -150,7 +164,13 @@ async fn run(target: Target, shared: Arc<Shared>, wake: Wake) {
 }
 
 /// Watches until the first error, or until the API server answers again after an outage.
-async fn watch_once(target: &Target, shared: &Shared, wake: &Wake, failures: &mut usize) -> Option<watcher::Error> {
+async fn watch_once(
+    target: &Target,
+    pages: &Pages,
+    shared: &Shared,
+    wake: &Wake,
+    failures: &mut usize,
+) -> Option<watcher::Error> {
     let Target { client, kind, namespace, labels, .. } = target;
     let api: Api<Observed> = match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, kind),
@@ -158,7 +178,7 @@ async fn watch_once(target: &Target, shared: &Shared, wake: &Wake, failures: &mu
     };
     // No streaming list (WatchList): kube requests it with resourceVersion 0, which an API server answers from its cache. That may be
     // older than what a previous process wrote; a list without a resourceVersion never is.
-    let config = watcher::Config::default().labels(labels.set).page_size(PAGE);
+    let config = watcher::Config::default().labels(labels.set).page_size(pages.size());
     let mut events = watcher(api, config).boxed();
     // A watch that continued from before an outage would miss events if etcd was restored from a snapshot meanwhile.
     let mut returns = target.availability.returns().boxed();
@@ -184,6 +204,7 @@ async fn watch_once(target: &Target, shared: &Shared, wake: &Wake, failures: &mu
             }
             Ok(Event::Delete(object)) => lock(&shared.store).observe_deletion(object.seen(labels)),
             Ok(Event::InitDone) => {
+                pages.free();
                 *failures = 0;
                 let owners = lock(&shared.store).end_list();
                 shared.state.send_replace(State::Synced);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use chandler_client::Availability;
+use chandler_client::{Availability, PageMemory};
 use chandler_permissions::Account;
 use futures::future::join_all;
 use kube::{Client, api::ApiResource};
@@ -83,6 +83,8 @@ pub struct Informers {
     labels: Labels,
     wake: Wake,
     memory: Memory,
+    /// The memory for the pages of lists.
+    pages: PageMemory,
     rights: Rights,
     availability: Availability,
     running: Mutex<HashMap<Scope, Running>>,
@@ -93,7 +95,8 @@ impl Informers {
     pub fn new(client: Client, labels: Labels, options: Options, wake: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let Options { bytes, availability } = options;
         let (memory, rights) = (Memory::new(bytes), Rights::new(availability.clone()));
-        Self { client, labels, wake: Arc::new(wake), memory, rights, availability, running: Mutex::default() }
+        let (wake, pages): (Wake, _) = (Arc::new(wake), PageMemory::default());
+        Self { client, labels, wake, memory, pages, rights, availability, running: Mutex::default() }
     }
 
     /// Reads and writes with the rights of the controller.
@@ -137,6 +140,7 @@ impl Informers {
             namespace: scope.namespace.clone(),
             labels: self.labels,
             availability: self.availability.clone(),
+            memory: self.pages.clone(),
         };
         let informer = Informer::start(target, self.memory.clone(), Arc::clone(&self.wake));
         let synced = informer.synced();
@@ -398,6 +402,41 @@ mod tests {
         assert_eq!(running(&informers), ["ConfigMap b", "Secret a"]);
         reader.forget("x");
         assert_eq!(running(&informers), ["Secret a"]);
+    }
+
+    /// Objects of a mebibyte, which any user may create, do not fill the memory.
+    #[tokio::test]
+    async fn a_list_with_large_objects_has_small_pages() {
+        const OBJECTS: usize = 12;
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let noted = Arc::clone(&noted);
+            async move {
+                let query = request.uri().query().unwrap_or_default().to_owned();
+                let of = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.parse::<usize>().ok());
+                let Some(limit) = of("limit=") else { return std::future::pending().await };
+                noted.lock().push(limit);
+                let first = of("continue=").unwrap_or_default();
+                let end = OBJECTS.min(first + limit);
+                let object = |number: usize| {
+                    json!({"metadata": {"namespace": "n", "name": format!("m{number}"), "uid": "u", "resourceVersion": "1",
+                        "labels": {"set": "s"}}, "data": {"text": "x".repeat(3 << 20)}})
+                };
+                let next = if end < OBJECTS { json!(end.to_string()) } else { json!("") };
+                let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "1", "continue": next},
+                    "items": (first..end).map(object).collect::<Vec<_>>()});
+                Ok::<_, Infallible>(http::Response::new(Body::from(list.to_string().into_bytes())))
+            }
+        });
+        let labels = Labels { set: "set", owner: "owner" };
+        let informers = Arc::new(Informers::new(Client::new(service, "default"), labels, Options::default(), |_| {}));
+        let members = informers.reader().members(&kind("ConfigMap"), None, "s", &|_, _| false).await.unwrap();
+        assert_eq!((members.objects.len(), members.unknown.len()), (0, 0));
+        let running = informers.running();
+        let listed = running.values().map(|it| it.informer.store().members("s", None, &|_, _| true).objects.len());
+        assert_eq!(listed.collect::<Vec<_>>(), [OBJECTS]);
+        assert_eq!(*asked.lock(), [50, 8, 8]);
     }
 
     #[tokio::test]

@@ -60,7 +60,7 @@ condition!(
 condition!(
     /// The controller reads its own ServiceAccount, to pull images with its pull secrets. No option contains a line break.
     PULL_SECRETS,
-    |it| it.arguments.iter().any(|argument| argument.starts_with("--pull-secrets-of")),
+    |it| has_option(it, "--pull-secrets-of"),
     r#"contains "\n--pull-secrets-of" (printf "\n%s" (join "\n" .Values.args))"#
 );
 
@@ -76,6 +76,11 @@ macro_rules! contradiction {
     ($holds:expr, $template:expr, $message:expr) => {
         Contradiction { condition: Condition { holds: $holds, template: $template }, message: $message }
     };
+}
+
+/// Whether an option of the controller is set. No option contains a line break.
+fn has_option(settings: &Settings, option: &str) -> bool {
+    settings.arguments.iter().any(|argument| argument.starts_with(option))
 }
 
 /// All contradictions.
@@ -100,5 +105,19 @@ pub(crate) const CONTRADICTIONS: &[Contradiction] = &[
         |it| !it.metrics && it.service_monitor,
         concat!("and (not .Values.metrics.enabled) (", monitoring!("serviceMonitor"), ")"),
         "monitoring.serviceMonitor=true needs the metrics, and metrics is false: omit one of them"
+    ),
+    contradiction!(
+        |it| {
+            let own = format!("--accounts-in={}", it.namespace);
+            let is_limited = it.profile == Profile::MultiTenant || has_option(it, "--accounts-in");
+            has_option(it, "--platform-service-account") && is_limited && !it.arguments.contains(&own)
+        },
+        concat!(
+            r#"and (contains "\n--platform-service-account" (printf "\n%s" (join "\n" .Values.args))) "#,
+            r#"(or (eq .Values.profile "multi-tenant") (contains "\n--accounts-in" (printf "\n%s" (join "\n" .Values.args)))) "#,
+            r#"(not (contains (printf "\n--accounts-in=%s\n" .Release.Namespace) (printf "\n%s\n" (join "\n" .Values.args))))"#
+        ),
+        "--platform-service-account names an account in the namespace of the controller, and --accounts-in, which the profile \
+         multi-tenant sets, allows other namespaces only: add the option --accounts-in=NAMESPACE with the namespace of the controller"
     ),
 ];

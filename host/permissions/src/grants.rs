@@ -33,6 +33,9 @@ const WHOLE: usize = 64;
 /// The most steps that collecting the rules of all aggregated ClusterRoles of a release takes.
 const COLLECTED: usize = 200_000;
 
+/// The label of the roles that Kubernetes itself creates, and its value. Their rules are documented.
+const BOOTSTRAPPING: (&str, &str) = ("kubernetes.io/bootstrapping", "rbac-defaults");
+
 /// The identity of a Role or a ClusterRole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RoleKey {
@@ -97,6 +100,8 @@ struct Grant {
     granted: Granted,
     /// The rule that allows the object whatever it grants.
     waiver: PolicyRule,
+    /// Whether the rules are of a role of the cluster that not everyone knows.
+    of_others: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -118,6 +123,11 @@ impl Grants {
     /// Where the grants apply.
     pub(crate) fn scopes(&self) -> impl Iterator<Item = &Scope> {
         self.all.iter().map(|grant| &grant.scope)
+    }
+
+    /// The bindings whose rules are of roles of the cluster that not everyone knows.
+    pub(crate) fn of_others(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.all.iter().filter(|grant| grant.of_others).map(|grant| &grant.object)
     }
 
     /// About how many steps it takes to compare them with one rule.
@@ -243,7 +253,10 @@ impl Roles<'_> {
         // A `create` request has no name yet, so `escalate` for one name would not cover it.
         let waiver = one("escalate", GROUP, item.plural, None);
         let scope = Scope::of(item.key.namespace.as_deref());
-        let grant = |granted| Grant { object: item.key.clone(), scope: scope.clone(), granted, waiver: waiver.clone() };
+        let grant = |granted| {
+            let (object, scope, waiver) = (item.key.clone(), scope.clone(), waiver.clone());
+            Grant { object, scope, granted, waiver, of_others: false }
+        };
         let mut grants = Vec::new();
         if role.aggregates && item.key.namespace.is_none() {
             grants.push(grant(Granted::Anything));
@@ -256,6 +269,7 @@ impl Roles<'_> {
         let key = bound(item)?;
         let resource = if key.namespace.is_some() { "roles" } else { "clusterroles" };
         let waiver = one("bind", GROUP, resource, Some(&key.name));
+        let of_others = self.is_of_others(&key);
         let known = self.bound.get(&key).cloned();
         let granted = known.unwrap_or_else(|| {
             let granted = match rules_of(&key, &self.own, self.existing, &mut self.left) {
@@ -266,7 +280,19 @@ impl Roles<'_> {
             self.bound.insert(key, granted.clone());
             granted
         });
-        Some(Grant { object: item.key.clone(), scope: Scope::of(item.key.namespace.as_deref()), granted, waiver })
+        let scope = Scope::of(item.key.namespace.as_deref());
+        Some(Grant { object: item.key.clone(), scope, granted, waiver, of_others })
+    }
+
+    /// Whether a role has rules that the author of the release need not know: it is in the cluster, and not one that every cluster has; or it collects
+    /// the rules of others.
+    fn is_of_others(&self, key: &RoleKey) -> bool {
+        if let Some(own) = self.own.get(key) {
+            return own.get("aggregationRule").is_some();
+        }
+        let role = self.existing.0.get(key);
+        let known = role.and_then(|role| role.pointer("/metadata/labels")?.get(BOOTSTRAPPING.0)?.as_str());
+        role.is_some() && known != Some(BOOTSTRAPPING.1)
     }
 
     fn add(&mut self, rules: Vec<PolicyRule>) -> Granted {

@@ -5,6 +5,8 @@ use std::{
     fmt::Write as _,
 };
 
+use chandler_core::ObjectKey;
+
 use crate::{
     cover::is_covered,
     grants::Escalation,
@@ -78,6 +80,22 @@ impl Missing {
     /// Keeps only the needs that match.
     pub fn retain(&mut self, keep: impl FnMut(&Need) -> bool) {
         self.needs.retain(keep);
+    }
+
+    /// Removes the rules of roles of others that the release binds, where the account may not even create the binding: the API server says what a
+    /// role grants only to those who may. The permission to create the binding stays missing, so that nothing is allowed by this.
+    pub fn conceal(&mut self, requirements: &Requirements) {
+        let of_others: BTreeSet<&ObjectKey> = requirements.grants.of_others().collect();
+        let lacks_create = |need: &&Need| need.rule.verbs == ["create"];
+        let created = self.needs.iter().filter(lacks_create).filter_map(|need| match &need.why {
+            Why::Object(object) if of_others.contains(object) => Some(object.clone()),
+            _ => None,
+        });
+        let concealed: BTreeSet<ObjectKey> = created.collect();
+        self.needs.retain(|need| match &need.why {
+            Why::Grants(object) | Why::GrantsTooMuch(object) => !concealed.contains(object),
+            _ => true,
+        });
     }
 
     /// Rules that would grant the missing permissions, few and in a stable order.

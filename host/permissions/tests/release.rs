@@ -217,6 +217,49 @@ fn the_writer_of_a_binding_must_hold_the_rules_of_its_role() {
     assert_eq!(passed_on(&objects, &none, &may_bind, Escalation::Hold), [""; 0]);
 }
 
+/// The controller reads the roles that a release binds. Its author need not be allowed to.
+#[test]
+fn rules_of_roles_of_others_are_listed_only_for_those_who_may_create_the_binding() {
+    let key = |namespace: Option<&str>| RoleKey { namespace: namespace.map(str::to_owned), name: "r".into() };
+    let rules = json!([rule(&["list"], &["secrets"])]);
+    let (own, aggregated) = (
+        rbac("Role", Some("shop"), "r", &json!({"rules": rules})),
+        rbac(
+            "ClusterRole",
+            None,
+            "r",
+            &json!({"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}}),
+        ),
+    );
+    let local = || binding("RoleBinding", Some("shop"), "Role", "r");
+    let wide = || binding("RoleBinding", Some("shop"), "ClusterRole", "r");
+    let mut existing = ExistingRoles::default();
+    existing.insert(key(Some("shop")), json!({"metadata": {"name": "r"}, "rules": rules}));
+    let collected = json!({"metadata": {"name": "x", "labels": {"a": "b"}}, "rules": rules});
+    existing.insert(RoleKey { namespace: None, name: "x".into() }, collected);
+    let mut known = ExistingRoles::default();
+    let labels = json!({"kubernetes.io/bootstrapping": "rbac-defaults"});
+    known.insert(key(None), json!({"metadata": {"name": "r", "labels": labels}, "rules": rules}));
+    let may_create = holding(json!([{"apiGroups": [RBAC], "resources": ["rolebindings"], "verbs": ["create"]}]));
+    for (objects, existing, held, lists) in [
+        (vec![local()], &existing, Held::default(), false),
+        (vec![local()], &existing, may_create.clone(), true),
+        (vec![aggregated.clone(), wide()], &existing, Held::default(), false),
+        (vec![own, local()], &existing, Held::default(), true),
+        (vec![wide()], &known, Held::default(), true),
+    ] {
+        let required = required(&objects, existing);
+        let mut found = missing(&required, &held, Escalation::Hold);
+        assert!(shown(&found).iter().any(|rule| rule.contains("secrets")), "{objects:?}");
+        found.conceal(&required);
+        let shown = shown(&found);
+        assert_eq!(shown.iter().any(|rule| rule.contains("secrets")), lists, "{shown:?}");
+        // It stays refused.
+        let creates = |rule: &String| rule.contains("rolebindings") && rule.contains("create");
+        assert_eq!(shown.iter().any(creates), held == Held::default(), "{shown:?}");
+    }
+}
+
 #[test]
 fn aggregated_roles_require_all_permissions_and_grant_what_they_collect() {
     let whole = || {

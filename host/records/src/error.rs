@@ -60,6 +60,19 @@ pub enum RecordError {
         /// The size limit.
         limit: usize,
     },
+    /// The records and releases of a tenant take as much as they may together.
+    #[error(
+        "the records and releases of {tenant} take as much of the system namespace as --release-storage-limit allows ({limit} bytes), and the release of \
+         {owner} does not fit: delete BundleDeployments of {tenant}, or have an administrator raise the limit. What is installed stays and is repaired"
+    )]
+    StorageFull {
+        /// The name of the BundleDeployment.
+        owner: String,
+        /// The namespace of its ServiceAccount, or the account.
+        tenant: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// A release cannot be stored.
     #[error("failed to store the release: {0}")]
     Release(#[from] EncodeError),

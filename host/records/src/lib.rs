@@ -16,6 +16,7 @@
 //! | [`record`] | [`Record`]: the record of one BundleDeployment | yes |
 //! | [`state`] | the content of a record | no |
 //! | `format` | encodes and decodes a record | no |
+//! | `storage` | what the Secrets of each tenant take, and the limit on the sum | no |
 //! | `release_store` | stores releases | yes |
 //! | `names` | names and labels of the Secrets | no |
 
@@ -26,9 +27,11 @@ pub mod record;
 pub mod records;
 mod release_store;
 pub mod state;
+mod storage;
 
 pub use error::RecordError;
 pub use names::{MANAGED_BY, RECORD_TYPE, RELEASE_TYPE};
 pub use record::{PendingRevision, Record};
 pub use records::{Records, Subject};
 pub use state::State;
+pub use storage::StorageLimit;

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use chandler_api::Revision;
 use chandler_core::{Digest, Release};
+use chandler_releases::format::to_bytes;
 use chandler_rollout::{Holdings, Intent, Ledger, LedgerError, OlderRecord, Settlement};
 use futures::{FutureExt as _, future::BoxFuture};
 use parking_lot::{Mutex, MutexGuard};
@@ -11,8 +12,9 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::{
     error::RecordError,
     records::Secrets,
-    release_store,
+    release_store::{self, Stored},
     state::{State, newest},
+    storage::Full,
 };
 
 /// How often a change is retried after another client, such as a second controller, has changed the record.
@@ -67,6 +69,7 @@ impl fmt::Debug for Record {
 
 impl Record {
     pub(crate) fn new(secrets: Secrets, state: State, version: Option<String>) -> Self {
+        secrets.storage.note(&state);
         let holdings = Arc::new(state.holdings.clone());
         let ahead = if version.is_some() { Ahead::No } else { Ahead::Lazily };
         let known = Known { state: Arc::new(state), holdings, version, ahead };
@@ -94,9 +97,38 @@ impl Record {
         Arc::clone(&self.known().state)
     }
 
-    /// Sets the revision that begins with the next write to the cluster, or none.
-    pub fn open_revision(&self, pending: Option<PendingRevision>) {
-        *self.pending.lock() = pending;
+    /// Sets the revision that begins with the next write to the cluster, and reserves room for its release.
+    ///
+    /// # Errors
+    /// [`RecordError::StorageFull`] if the release does not fit beside what else the tenant has stored.
+    pub fn open_revision(&self, pending: PendingRevision) -> Result<(), RecordError> {
+        self.reserve(&pending.release)?;
+        *self.pending.lock() = Some(pending);
+        Ok(())
+    }
+
+    /// No revision begins with the next write to the cluster.
+    pub fn close_revision(&self) {
+        self.secrets.storage.release(&self.state().name);
+        *self.pending.lock() = None;
+    }
+
+    /// Reserves room for a release unless it is stored already. It is encoded only if there is little room.
+    fn reserve(&self, release: &Release) -> Result<(), RecordError> {
+        if self.keeps(release.digest()) {
+            return Ok(());
+        }
+        let (state, storage) = (self.state(), &self.secrets.storage);
+        let bytes = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+        let reserved = match storage.reserve(&state, bytes(release.memory())) {
+            Err(full) if full.left > 0 => storage.reserve(&state, bytes(to_bytes(release)?.len())),
+            reserved => reserved,
+        };
+        reserved.map_err(|Full { tenant, limit, .. }| RecordError::StorageFull {
+            owner: state.name.clone(),
+            tenant,
+            limit,
+        })
     }
 
     /// Begins the pending revision, if there is one.
@@ -116,14 +148,15 @@ impl Record {
 
     async fn begin_with(&self, pending: PendingRevision, intent: Intent) -> Result<(), RecordError> {
         let PendingRevision { history, release, announce } = pending;
-        let parts = self.store(&release).await?;
+        let stored = self.store(&release).await?;
         self.change(|state| {
             let mut state =
                 State { holdings: state.holdings.intending(&intent), history: history.clone(), ..state.clone() };
-            state.releases.insert(release.digest().clone(), parts);
+            state.stored(release.digest().clone(), stored);
             state
         })
         .await?;
+        self.secrets.storage.release(&self.state().name);
         announce.await;
         Ok(())
     }
@@ -133,21 +166,21 @@ impl Record {
     /// # Errors
     /// The release cannot be written.
     pub async fn keep_release(&self, release: &Release) -> Result<(), RecordError> {
-        let parts = self.store(release).await?;
+        let stored = self.store(release).await?;
         let digest = release.digest();
         self.change(|state| {
             let mut state = state.clone();
-            state.releases.insert(digest.clone(), parts);
+            state.stored(digest.clone(), stored);
             state
         })
         .await
     }
 
-    async fn store(&self, release: &Release) -> Result<usize, RecordError> {
-        let state = self.state();
-        match state.releases.get(release.digest()) {
+    async fn store(&self, release: &Release) -> Result<Stored, RecordError> {
+        let (state, digest) = (self.state(), release.digest());
+        match state.releases.get(digest) {
             // One that was not needed may be deleted already.
-            Some(parts) if !state.is_surplus(release.digest()) => Ok(*parts),
+            Some(&parts) if !state.is_surplus(digest) => Ok(Stored { parts, bytes: state.sizes.get(digest).copied() }),
             _ => release_store::store(&self.secrets, &state.name, state.holdings.identity(), release).await,
         }
     }
@@ -198,7 +231,8 @@ impl Record {
             let _one = self.writing.lock().await;
             let mut known = self.known();
             let mut state = State::clone(&known.state);
-            state.releases.retain(|digest, _| !surplus.iter().any(|(gone, _)| gone == digest));
+            state.retain_releases(|digest| !surplus.iter().any(|(gone, _)| gone == digest));
+            self.secrets.storage.note(&state);
             known.set(state);
             known.lag(Ahead::Lazily);
         }
@@ -223,7 +257,9 @@ impl Record {
     pub(crate) async fn delete_releases(&self) -> Result<(), RecordError> {
         self.secrets.delete_releases(&self.state().name).await?;
         let mut known = self.known();
-        let state = State { releases: std::collections::BTreeMap::new(), ..State::clone(&known.state) };
+        let mut state = State::clone(&known.state);
+        state.retain_releases(|_| false);
+        self.secrets.storage.note(&state);
         known.set(state);
         known.lag(Ahead::Lazily);
         Ok(())
@@ -240,6 +276,7 @@ impl Record {
         if self.known().version.is_some() {
             self.secrets.delete_record(&state.name).await?;
         }
+        self.secrets.storage.forget(&state.name);
         Ok(())
     }
 
@@ -257,6 +294,7 @@ impl Record {
         let mut known = self.known();
         if known.state.account.as_deref() != account {
             let state = State { account: account.map(str::to_owned), ..State::clone(&known.state) };
+            self.secrets.storage.note(&state);
             known.set(state);
             // Without a Secret, the first write has it.
             if known.version.is_some() {
@@ -310,6 +348,7 @@ impl Record {
                 return Ok(());
             }
             if let Some(version) = self.secrets.write(&after, version.as_deref()).await? {
+                self.secrets.storage.note(&after);
                 let mut known = self.known();
                 known.set(after);
                 (known.version, known.ahead) = (Some(version), Ahead::No);

@@ -23,6 +23,7 @@ use crate::{
     names::{self, MANAGED_BY, RECORD_TYPE},
     record::Record,
     state::State,
+    storage::{Storage, StorageLimit},
 };
 
 /// The key of a record in its Secret.
@@ -62,6 +63,13 @@ impl Records {
     /// The records in a namespace.
     pub fn new(client: &Client, namespace: &str) -> Self {
         Self { secrets: Secrets::new(client, namespace), cached: Mutex::default(), listed: Mutex::default() }
+    }
+
+    /// With a limit on what the records and releases of each tenant take together.
+    #[must_use]
+    pub fn limited(self, limit: StorageLimit) -> Self {
+        let storage = Arc::new(Storage::new(limit));
+        Self { secrets: Secrets { storage, ..self.secrets }, ..self }
     }
 
     /// Reads all records at once, so that they need not be requested one by one. An unreadable record is an error only
@@ -271,12 +279,15 @@ pub(crate) struct Secrets {
     api: Api<Secret>,
     namespaces: Api<Namespace>,
     namespace: String,
+    /// What they take.
+    pub(crate) storage: Arc<Storage>,
 }
 
 impl Secrets {
     fn new(client: &Client, namespace: &str) -> Self {
         let api = Api::namespaced(client.clone(), namespace);
-        Self { api, namespaces: Api::all(client.clone()), namespace: namespace.to_owned() }
+        let namespaces = Api::all(client.clone());
+        Self { api, namespaces, namespace: namespace.to_owned(), storage: Arc::default() }
     }
 
     /// Creates the namespace if it does not exist and permissions allow it.
@@ -313,11 +324,12 @@ impl Secrets {
             return Err(unreadable(format!("its type is not {RECORD_TYPE}")));
         }
         let bytes = secret.data.as_ref().and_then(|data| data.get(KEY));
-        let state = format::decode(&bytes.ok_or_else(|| unreadable(format!("it has no key {KEY}")))?.0);
-        let state = state.map_err(unreadable)?;
+        let bytes = bytes.ok_or_else(|| unreadable(format!("it has no key {KEY}")))?.0.as_slice();
+        let state = format::decode(bytes).map_err(unreadable)?;
         if names::record(&state.name) != name {
             return Err(unreadable(format!("it belongs to BundleDeployment {}", state.name)));
         }
+        self.storage.note_record(&state.name, bytes.len());
         Ok((state, secret.metadata.resource_version.clone().unwrap_or_default()))
     }
 
@@ -328,6 +340,7 @@ impl Secrets {
         if bytes.len() > LIMIT {
             return Err(RecordError::TooLarge { owner: state.name.clone(), bytes: bytes.len(), limit: LIMIT });
         }
+        let length = bytes.len();
         let mut metadata = names::metadata(name.clone(), names::RECORD, &state.name);
         metadata.resource_version = version.map(str::to_owned);
         let secret = Secret {
@@ -342,7 +355,10 @@ impl Secrets {
             None => self.api.create(&parameters, &secret).await,
         };
         match written {
-            Ok(written) => Ok(Some(written.metadata.resource_version.unwrap_or_default())),
+            Ok(written) => {
+                self.storage.note_record(&state.name, length);
+                Ok(Some(written.metadata.resource_version.unwrap_or_default()))
+            }
             Err(kube::Error::Api(status))
                 if matches!(status.code, 404 | 409) && !is_about_namespace(&status.message) =>
             {

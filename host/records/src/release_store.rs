@@ -12,17 +12,26 @@ use crate::{
 };
 
 /// The bytes in one Secret: slightly below the API server's limit of one mebibyte.
-const PART_BYTES: usize = 1_000_000;
+pub(crate) const PART_BYTES: usize = 1_000_000;
 /// The key of the bytes in a Secret.
 const KEY: &str = "part";
 
-/// Stores a release; returns the number of parts.
+/// A release in Secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    /// The number of Secrets.
+    pub(crate) parts: usize,
+    /// Its bytes; `None` if an earlier version of the controller stored it.
+    pub(crate) bytes: Option<u64>,
+}
+
+/// Stores a release.
 pub(crate) async fn store(
     secrets: &Secrets,
     deployment: &str,
     uid: &str,
     release: &Release,
-) -> Result<usize, RecordError> {
+) -> Result<Stored, RecordError> {
     let bytes = to_bytes(release)?;
     let parts = bytes.chunks(PART_BYTES);
     let count = parts.len();
@@ -39,7 +48,7 @@ pub(crate) async fn store(
         // deterministic.
         secrets.create_if_absent(&secret).await?;
     }
-    Ok(count)
+    Ok(Stored { parts: count, bytes: u64::try_from(bytes.len()).ok() })
 }
 
 /// Reads a release of this many parts. Returns `None` if a part is missing.

@@ -7,6 +7,8 @@ use chandler_core::Digest;
 use chandler_rollout::Holdings;
 use serde::{Deserialize, Serialize};
 
+use crate::release_store::{PART_BYTES, Stored};
+
 /// The content of a record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -27,6 +29,9 @@ pub struct State {
     /// The stored releases, with the number of Secrets of each.
     #[serde(default)]
     pub releases: BTreeMap<Digest, usize>,
+    /// The bytes of the stored releases; of those that an earlier version stored, they are unknown.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sizes: BTreeMap<Digest, u64>,
 }
 
 impl State {
@@ -39,6 +44,7 @@ impl State {
             holdings,
             history: Vec::new(),
             releases: BTreeMap::new(),
+            sizes: BTreeMap::new(),
         }
     }
 
@@ -52,6 +58,29 @@ impl State {
         let succeeded = |revision: &&Revision| revision.outcome == chandler_api::Outcome::Succeeded;
         let newest = [self.history.last(), self.history.iter().rfind(succeeded)];
         newest.into_iter().flatten().filter_map(|revision| revision.release_digest.parse().ok()).collect()
+    }
+
+    /// Notes that a release is stored.
+    pub(crate) fn stored(&mut self, digest: Digest, Stored { parts, bytes }: Stored) {
+        if let Some(bytes) = bytes {
+            self.sizes.insert(digest.clone(), bytes);
+        }
+        self.releases.insert(digest, parts);
+    }
+
+    /// Keeps only the stored releases for which this holds.
+    pub(crate) fn retain_releases(&mut self, keeps: impl Fn(&Digest) -> bool) {
+        self.releases.retain(|digest, _| keeps(digest));
+        self.sizes.retain(|digest, _| keeps(digest));
+    }
+
+    /// The bytes of the stored releases. Where a size is unknown, all Secrets but the last one are full.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        let bytes = self.releases.iter().map(|(digest, parts)| {
+            let full = u64::try_from(parts.saturating_sub(1).saturating_mul(PART_BYTES)).unwrap_or(u64::MAX);
+            self.sizes.get(digest).copied().unwrap_or(full)
+        });
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// Whether a release need not be stored any longer.

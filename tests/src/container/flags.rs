@@ -39,6 +39,7 @@ pub(super) fn arguments(deployed: Vec<String>, options: &Options) -> Result<Vec<
         content_cache_bytes,
         catalog_index_bytes,
         releases,
+        stored_release_bytes,
         concurrency,
         image_poll_interval,
         restore_wait,
@@ -98,6 +99,7 @@ pub(super) fn arguments(deployed: Vec<String>, options: &Options) -> Result<Vec<
     flags.list("catalogs-from", catalogs_from.iter().map(ToString::to_string));
     flags.optional("pull-secrets-of", pull_secrets_of.as_ref());
     flags.set("content-cache-limit", content_cache_bytes);
+    flags.set("release-storage-limit", stored_release_bytes);
     flags.set("concurrency", concurrency);
     flags.set("image-poll-interval", duration(*image_poll_interval));
     flags.set("restore-wait", duration(*restore_wait));

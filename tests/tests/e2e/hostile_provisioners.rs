@@ -3,16 +3,17 @@
 use std::fs;
 
 use chandler_api::{BundleDeployment, ConditionType, ProvisionerClass, find_condition};
+use chandler_permissions::AccountPolicy;
 use chandler_tests::{
-    World,
+    Cluster, World,
     bundles::{self, Bundle},
     wait,
     world::condition,
 };
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{
     Api,
-    api::{Patch, PatchParams},
+    api::{Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 
@@ -238,6 +239,30 @@ async fn a_component_that_crashes_for_several_tenants_is_quarantined_until_it_re
     world.ready(&second).await;
     class_is(&world, &class, "ProvisionerReady").await;
     world.condition(&fourth, "Ready", "False", "PluginTrapped").await;
+    world.finish().await;
+}
+
+/// With `--accounts-in`, the accounts of all tenants are in one namespace, and administrators create them.
+#[tokio::test]
+async fn accounts_of_one_namespace_are_several_tenants_where_only_administrators_create_them() {
+    let mut world = World::without_controller(Cluster::acquire().await).await;
+    let namespace = world.namespace.clone();
+    world.start_controller_changed(|options| {
+        options.accounts = AccountPolicy::REQUIRED.within([namespace]).expect("a policy");
+    });
+    let class = world.name();
+    create_class(&world, &class, json!({})).await;
+    for number in 0..3 {
+        let name = format!("{class}-{number}");
+        let account: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": name}})).expect("an account");
+        let accounts: Api<ServiceAccount> = Api::namespaced(world.client.clone(), &world.namespace);
+        accounts.create(&PostParams::default(), &account).await.expect("it is created");
+        let image = world.push(&bundle("panic").with("number", &number.to_string())).await;
+        let mut spec = world.spec(&class, &image);
+        spec["serviceAccount"] = json!({"name": name, "namespace": world.namespace});
+        world.apply(&name, spec).await;
+    }
+    class_is(&world, &class, "ProvisionerQuarantined").await;
     world.finish().await;
 }
 

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_api::{BundleDeployment, ProvisionerClass};
 use chandler_controller::Options;
+use chandler_core::Digest;
 use chandler_permissions::{Account, AccountPolicy, PolicyRule, roles};
 use chandler_tests::{World, bundles::Bundle, wait, world::condition};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
@@ -366,5 +367,46 @@ async fn the_controller_permissions_install_no_chandler_objects() {
     assert!(secrets.get_opt("record").await.expect("a response").is_some());
     world.delete(&name).await;
     remove_cluster_roles(&world, &[&name]).await;
+    world.finish().await;
+}
+
+/// A tenant does not fill etcd with releases: a revision beyond its limit waits, and what is installed is repaired.
+#[tokio::test]
+async fn a_tenant_stores_no_more_releases_than_its_limit() {
+    let mut world = World::new().await;
+    restart(&mut world, |options| options.stored_release_bytes = 20_000).await;
+    let first = world.name();
+    let second = format!("{first}-second");
+    let deployer = account(&world, "deployer").await;
+    grant(&world, &deployer, &first, everything()).await;
+    // Digests take half of their digits, compressed.
+    let bundle = |name: &str| {
+        let digests: String =
+            (0..400).map(|number| Digest::of(format!("{name}{number}").as_bytes()).hex().to_owned()).collect();
+        bundle_with(
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"digests": digests}}),
+        )
+    };
+    let image = world.push(&bundle("first")).await;
+    world.apply(&first, spec(&world, PLAIN, &image, "deployer")).await;
+    world.ready(&first).await;
+
+    let image = world.push(&bundle("second")).await;
+    world.apply(&second, spec(&world, PLAIN, &image, "deployer")).await;
+    let waiting = world.condition(&second, "Ready", "False", "RecordUnavailable").await;
+    for part in ["--release-storage-limit", &world.namespace] {
+        assert!(ready_message(&waiting).contains(part), "{}", ready_message(&waiting));
+    }
+    assert!(world.config_maps().get_opt("second").await.expect("a response").is_none(), "nothing of it is written");
+    // An upgrade that is too much does not keep the installed release from being repaired.
+    world.apply(&first, spec(&world, PLAIN, &image, "deployer")).await;
+    world.condition(&first, "Progressing", "True", "RecordUnavailable").await;
+    world.config_maps().delete("first", &DeleteParams::default()).await.expect("it exists");
+    wait::until(&world.config_maps(), "first", "repaired", |found| found.is_some()).await;
+
+    world.delete(&first).await;
+    request_reconcile(&world, &second).await;
+    world.ready(&second).await;
+    remove_cluster_roles(&world, &[&first]).await;
     world.finish().await;
 }

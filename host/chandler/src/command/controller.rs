@@ -100,6 +100,13 @@ pub struct Controller {
     #[arg(long, value_name = "QUANTITY", default_value = "8Gi", value_parser = values::bytes)]
     pub content_cache_limit: u64,
 
+    /// Most bytes of records and releases in Secrets of the system namespace, for all ServiceAccounts of a namespace together: a quantity such as 256Mi
+    ///
+    /// Beyond it no further revision begins; what is installed stays and is repaired. With --accounts-in it is the limit of each ServiceAccount. What is
+    /// installed without one does not count.
+    #[arg(long, value_name = "QUANTITY", default_value = "256Mi", value_parser = values::bytes)]
+    pub release_storage_limit: u64,
+
     /// Kubeconfig file [default: the service account of the pod, else $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -365,6 +372,7 @@ impl Controller {
             catalogs_from: self.catalogs_from.clone(),
             pull_secrets_of: self.pull_secrets_of.clone(),
             content_cache_bytes: self.content_cache_limit,
+            stored_release_bytes: self.release_storage_limit,
             concurrency: self.concurrency,
             targets: TargetOptions {
                 most: self.target_clusters,
@@ -413,7 +421,10 @@ impl Controller {
 
 impl Controller {
     /// Which ServiceAccounts install bundles. The accounts that the options name must be among them.
-    fn accounts(&self) -> Result<AccountPolicy, CommandError> {
+    ///
+    /// # Errors
+    /// They are not.
+    pub(crate) fn accounts(&self) -> Result<AccountPolicy, CommandError> {
         let policy = AccountPolicy::new(self.require_service_account, self.default_service_account.clone());
         let policy = policy.within(self.accounts_in.iter().cloned()).map_err(|error| {
             CommandError::usage("--default-service-account and --accounts-in exclude each other")

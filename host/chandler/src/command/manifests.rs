@@ -7,7 +7,7 @@ use chandler_manifests::{Bundle, ManifestsError, Permissions, Profile, SETTINGS,
 use clap::Parser as _;
 use serde_json::Value;
 
-use super::Arguments;
+use super::{Arguments, Command};
 use crate::{
     CommandError,
     view::{
@@ -128,7 +128,7 @@ impl Manifests {
             settings.set(setting).map_err(refused)?;
         }
         let objects = chandler_manifests::objects(&settings).map_err(failed)?;
-        check_arguments(&objects)?;
+        check_arguments(&objects, &settings.namespace)?;
         match (self.files(&settings)?, &self.to) {
             (None, None) => output::print(&output::write(&objects, self.output)?)?,
             (Some(bundle), Some(directory)) => {
@@ -195,12 +195,22 @@ fn failed(error: ManifestsError) -> CommandError {
     }
 }
 
-/// Runs the parser of `chandler controller` over the arguments of the Deployment: a typing error is found here, and not by a Pod.
-fn check_arguments(objects: &[Value]) -> Result<(), CommandError> {
+/// Runs the parser of `chandler controller` over the arguments of the Deployment, and checks the accounts that they name: an error is found here, and not by
+/// a Pod in this namespace.
+fn check_arguments(objects: &[Value], namespace: &str) -> Result<(), CommandError> {
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment");
     let arguments = deployment.and_then(|it| it.pointer("/spec/template/spec/containers/0/args")?.as_array());
     let arguments = arguments.into_iter().flatten().filter_map(Value::as_str);
     match Arguments::try_parse_from(["chandler"].into_iter().chain(arguments)) {
+        Ok(Arguments { command: Command::Controller(mut controller), .. }) => {
+            // The variable that names it is for the machine that prints the manifests.
+            namespace.clone_into(&mut controller.system_namespace);
+            controller.accounts().map(drop).map_err(|error| {
+                error.hint(
+                    "--set arg=OPTION sets an option of the controller, such as --set arg=--accounts-in=NAMESPACE",
+                )
+            })
+        }
         Ok(_) => Ok(()),
         Err(error) => {
             let error = error.to_string();
@@ -296,19 +306,34 @@ mod tests {
         }
     }
 
+    /// Why settings are refused.
+    fn refusal(profile: ProfileArgument, settings: &[&str]) -> String {
+        let manifests = Manifests {
+            profile,
+            settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
+            format: Packaging::Objects,
+            to: None,
+            output: Format::Json,
+        };
+        manifests.run(&Terminal::output()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn accounts_that_the_controller_would_refuse_are_refused() {
+        let platform = ["arg=--platform-service-account=platform"];
+        let refused = refusal(ProfileArgument::MultiTenant, &platform);
+        for part in ["--platform-service-account", "--accounts-in=NAMESPACE", "multi-tenant"] {
+            assert!(refused.contains(part), "{refused}");
+        }
+        let refused = refusal(ProfileArgument::MultiTenant, &["arg=--default-service-account=bundles"]);
+        for part in ["--default-service-account", "--accounts-in", "--set arg="] {
+            assert!(refused.contains(part), "{refused}");
+        }
+    }
+
     #[test]
     fn a_mistyped_key_and_a_wrong_option_are_explained() {
-        let message = |setting: &str| {
-            let manifests = Manifests {
-                profile: ProfileArgument::Standalone,
-                settings: vec![setting.to_owned()],
-                format: Packaging::Objects,
-                to: None,
-                output: Format::Json,
-            };
-            let error = manifests.run(&Terminal::output()).unwrap_err();
-            error.to_string()
-        };
+        let message = |setting: &str| refusal(ProfileArgument::Standalone, &[setting]);
         insta::assert_snapshot!(
             ["replica=3", "zzz=1", "replicas", "replicas=9", "image=chandler", "arg=--concurency=3", "arg=--log-format=text"]
                 .map(message)

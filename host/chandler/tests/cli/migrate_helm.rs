@@ -4,9 +4,13 @@ use std::{collections::BTreeMap, fs, path::Path, process::Output};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use chandler::migrate::pending;
-use chandler_api::ProvisionerClass;
+use chandler_api::{BundleDeployment, ProvisionerClass};
 use chandler_test_support::needs;
-use chandler_tests::{World, wait};
+use chandler_tests::{
+    World,
+    bundles::{self, Bundle},
+    wait,
+};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Secret},
@@ -167,7 +171,15 @@ async fn a_release_of_helm_is_migrated_without_a_restart() {
     let apply = ["migrate", "helm", &by, "--class", &class, "--label", &label, "--apply", "--yes"];
     let unsaid = session.run(&apply).await;
     assert_eq!(unsaid.code, Some(2), "{}", unsaid.stderr);
+    assert!(
+        unsaid.stderr.contains(&format!("chandler migrate helm {by} --apply --service-account NAME")),
+        "{unsaid:?}"
+    );
+    // The controller may do more than the users who wrote the release.
     let apply = [&apply[..], &["--no-service-account"]].concat();
+    let unsaid = session.run(&apply).await;
+    assert!(unsaid.code == Some(2) && unsaid.stderr.contains("--install-with-controller-rights"), "{unsaid:?}");
+    let apply = [&apply[..], &["--install-with-controller-rights"]].concat();
     let dry = session.run(&[&apply[..], &["--dry-run"]].concat()).await;
     assert!(dry.stderr.contains("warning: users who may write Secrets in namespace"), "{}", dry.stderr);
     assert!(
@@ -217,11 +229,14 @@ async fn a_release_of_helm_is_migrated_without_a_restart() {
     session.world.finish().await;
 }
 
+/// The options with which the controller installs a chart with its own permissions.
+const OF_THE_CONTROLLER: [&str; 2] = ["--no-service-account", "--install-with-controller-rights"];
+
 /// Migrates a release, with the permissions of the controller.
 async fn migrate(session: &Session, by: &str, class: &str, more: &[&str]) -> Outcome {
     let label = session.label();
-    let fixed =
-        ["migrate", "helm", by, "--class", class, "--label", &label, "--apply", "--yes", "--no-service-account"];
+    let fixed = ["migrate", "helm", by, "--class", class, "--label", &label, "--apply", "--yes"];
+    let fixed = [&fixed[..], &OF_THE_CONTROLLER].concat();
     session.run(&[&fixed[..], more].concat()).await
 }
 
@@ -422,8 +437,8 @@ async fn a_forged_release_is_refused() {
         let release = format!("{name}{suffix}");
         forge(world, &release, change).await;
         let by = format!("{}/{release}", world.namespace);
-        let options = ["--class", &class, "--apply", "--yes", "--no-service-account"];
-        let refused = session.run(&[&["migrate", "helm", &by][..], &options].concat()).await;
+        let options = ["--class", &class, "--apply", "--yes"];
+        let refused = session.run(&[&["migrate", "helm", &by][..], &options, &OF_THE_CONTROLLER].concat()).await;
         assert!(matches!(refused.code, Some(1 | 8)), "{suffix}: {refused:?}");
         assert!(refused.stderr.contains(&expected[suffix]), "{suffix}: {}", refused.stderr);
         assert!(!refused.stderr.contains("s3cret"), "{}", refused.stderr);
@@ -437,5 +452,37 @@ async fn a_forged_release_is_refused() {
     assert_eq!((now.uid(), now.owner_references()), (theirs.uid(), [].as_slice()));
     let all: Api<Deployment> = Api::namespaced(world.client.clone(), &world.namespace);
     assert!(all.list(&ListParams::default()).await.unwrap().items.is_empty());
+    session.world.finish().await;
+}
+
+/// A user who may write BundleDeployments, and not the Secrets of a release, has the administrator delete them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_another_user_began_is_not_continued() {
+    let session = Session::start().await;
+    let world = &session.world;
+    let class = class(world).await;
+    let name = world.name();
+    let own = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}});
+    forge(world, &name, |release| release["template"] = own.to_string().into()).await;
+    let secret = secrets(world).get(&format!("sh.helm.release.v1.{name}.v1")).await.unwrap();
+    let listed = json!([{"apiVersion": "v1", "kind": "Secret", "namespace": world.namespace, "name": secret.name_any(),
+        "uid": secret.uid()}]);
+    // It is healthy, has the name of the release, and lists its Secret.
+    let image =
+        world.push(&Bundle::empty().with("manifests/other.yaml", &bundles::config_map("other", "another user"))).await;
+    let _: BundleDeployment = world
+        .create(json!({
+            "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+            "metadata": {"name": name, "annotations": {pending::ANNOTATION: listed.to_string()}},
+            "spec": world.spec("core-rukpak-io-plain", &image),
+        }))
+        .await;
+    world.ready(&name).await;
+    let refused = migrate(&session, &format!("{}/{name}", world.namespace), &class, &[]).await;
+    assert_eq!(refused.code, Some(8), "{}", refused.stderr);
+    for part in ["spec.provisionerClassName", "spec.source", &format!("chandler delete {name} --orphan")] {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+    assert_eq!(releases(world).await, [secret.name_any()]);
     session.world.finish().await;
 }

@@ -47,6 +47,7 @@ pub(super) struct RenderHandles<'a> {
     /// Triggers the BundleDeployments that wait for a component.
     pub(super) memory: &'a Memory,
     pub(super) deployments: &'a Deployments,
+    pub(super) accounts: &'a AccountPolicy,
 }
 
 /// What completing a release with certificates and generated Secrets uses.
@@ -118,6 +119,7 @@ impl<'a> RenderHandles<'a> {
             calls: &memory.calls,
             memory,
             deployments,
+            accounts: &cluster.options.accounts,
         }
     }
 }

@@ -78,6 +78,36 @@ fn every_setting_of_every_profile_makes_the_objects_that_are_printed() {
     }
 }
 
+/// The controller exits with these options, so that its Pods would never run.
+#[test]
+fn an_account_of_the_platform_must_be_in_a_namespace_whose_accounts_install() {
+    let (platform, own) = (("arg", "--platform-service-account=platform"), ("arg", "--accounts-in=123"));
+    let (namespace, other) = (("namespace", "123"), ("arg", "--accounts-in=accounts"));
+    for (profile, chosen, is_refused) in [
+        (Profile::MultiTenant, vec![namespace, platform], true),
+        (Profile::MultiTenant, vec![platform, own], true),
+        (Profile::MultiTenant, vec![namespace, platform, own], false),
+        (Profile::Standalone, vec![namespace, platform], false),
+        (Profile::Standalone, vec![namespace, platform, other], true),
+        (Profile::Standalone, vec![namespace, platform, other, own], false),
+        (Profile::Standalone, vec![namespace, other], false),
+    ] {
+        let chosen = settings(profile, chosen);
+        let rendered = helm::template(defaults(), &chosen.namespace, &all_values(&chosen));
+        match chosen.check() {
+            Ok(()) => {
+                assert!(!is_refused, "{chosen:?}");
+                same(rendered.unwrap(), &chosen);
+            }
+            Err(refusal) => {
+                assert!(is_refused, "{chosen:?}");
+                let error = rendered.unwrap_err();
+                assert!(error.contains(&refusal.to_string()), "{error}");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 

@@ -3,7 +3,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, api::ListParams};
 
 use super::*;
-use crate::{Records, Subject};
+use crate::{Records, StorageLimit, Subject};
 use chandler_core::ObjectKey;
 use chandler_rollout::{ObjectId, OlderRecord};
 
@@ -46,7 +46,7 @@ async fn the_first_intent_creates_the_record_and_one_write_at_the_end_has_the_se
     assert_eq!(secrets(&cluster).await, [], "nothing is about to be written to the cluster");
 
     let release = Arc::new(Release::new(Vec::new(), Vec::new(), Vec::new()));
-    opened.open_revision(Some(pending(&release)));
+    opened.open_revision(pending(&release)).unwrap();
     opened.begin(creating("x")).await.unwrap();
     let begun = secrets(&cluster).await;
     assert_eq!(begun.len(), 2, "the record and the release: {begun:?}");
@@ -175,7 +175,7 @@ async fn a_release_that_was_deleted_is_stored_again_even_if_a_crash_kept_the_rec
     let cluster = DevCluster::start(Options::default()).await.unwrap();
     let opened = record(&cluster).await;
     let release = Arc::new(Release::new(Vec::new(), Vec::new(), Vec::new()));
-    opened.open_revision(Some(pending(&release)));
+    opened.open_revision(pending(&release)).unwrap();
     opened.begin(creating("x")).await.unwrap();
     let other = Revision { number: 2, outcome: chandler_api::Outcome::Succeeded, ..Revision::default() };
     opened.write_history(&[other]).await.unwrap();
@@ -185,7 +185,7 @@ async fn a_release_that_was_deleted_is_stored_again_even_if_a_crash_kept_the_rec
     let after_crash = record(&cluster).await;
     assert!(after_crash.state().releases.contains_key(release.digest()), "the record does not report it yet");
     assert!(!after_crash.keeps(release.digest()));
-    after_crash.open_revision(Some(pending(&release)));
+    after_crash.open_revision(pending(&release)).unwrap();
     after_crash.begin(creating("y")).await.unwrap();
     assert!(after_crash.release(release.digest()).await.unwrap().is_some());
     assert!(after_crash.keeps(release.digest()));
@@ -226,7 +226,7 @@ async fn objects_are_written_for_a_revision_that_is_recorded_first() {
     let opened = record(&cluster).await;
     assert_eq!((opened.recorded_revision(), opened.written_revision()), (0, 0));
     let release = Arc::new(Release::new(Vec::new(), Vec::new(), Vec::new()));
-    opened.open_revision(Some(pending(&release)));
+    opened.open_revision(pending(&release)).unwrap();
     assert_eq!(
         (opened.recorded_revision(), opened.written_revision()),
         (0, 1),
@@ -235,7 +235,7 @@ async fn objects_are_written_for_a_revision_that_is_recorded_first() {
     opened.begin(creating("x")).await.unwrap();
     assert_eq!((opened.recorded_revision(), opened.written_revision()), (1, 1));
     assert_eq!(record(&cluster).await.recorded_revision(), 1, "after a crash before the first object");
-    opened.open_revision(None);
+    opened.close_revision();
     assert_eq!((opened.recorded_revision(), opened.written_revision()), (1, 1));
 }
 
@@ -280,7 +280,7 @@ async fn a_secret_that_was_restored_from_a_backup_is_replaced_by_the_newer_recor
 async fn left_behind(cluster: &DevCluster) -> Arc<Release> {
     let opened = record(cluster).await;
     let release = Arc::new(Release::new(Vec::new(), Vec::new(), Vec::new()));
-    opened.open_revision(Some(pending(&release)));
+    opened.open_revision(pending(&release)).unwrap();
     opened.begin(creating("x")).await.unwrap();
     opened.settle(created("x")).await.unwrap();
     opened.write_history(&opened.state().history.clone()).await.unwrap();
@@ -348,4 +348,33 @@ async fn a_change_of_the_account_is_recorded_with_the_end_of_the_reconcile() {
     let stored = Records::new(&cluster.client(), "default");
     let stored = stored.open(Subject { installs: false, ..SUBJECT }).await.unwrap();
     assert_eq!(stored.state().account.as_deref(), Some("n/other"));
+}
+
+/// A tenant cannot fill etcd with releases: a revision that would be too much does not begin, and nothing of it is stored.
+#[tokio::test]
+async fn a_release_that_exceeds_the_limit_of_its_tenant_is_not_stored() {
+    let cluster = DevCluster::start(Options::default()).await.unwrap();
+    let open = async |limit: u64, name: &str| {
+        let records = Records::new(&cluster.client(), "default");
+        let records = records.limited(StorageLimit { bytes: limit, by_account: false });
+        records.load(true).await.unwrap();
+        records.open(Subject { name, ..SUBJECT }).await.unwrap()
+    };
+    let release = Arc::new(Release::new(Vec::new(), Vec::new(), Vec::new()));
+    let first = open(u64::MAX, "a").await;
+    first.open_revision(pending(&release)).unwrap();
+    first.begin(creating("x")).await.unwrap();
+    let used = first.state().stored_bytes();
+    assert!(used > 0);
+
+    // After a restart, the releases of all BundleDeployments of the namespace count.
+    let before = secrets(&cluster).await;
+    let second = open(used, "b").await;
+    let refused = second.open_revision(pending(&release)).unwrap_err();
+    assert!(matches!(&refused, RecordError::StorageFull { tenant, .. } if tenant == "n"), "{refused}");
+    second.begin_revision().await.unwrap();
+    assert_eq!(secrets(&cluster).await, before);
+    // The one that has it stored is not affected.
+    open(used, "a").await.open_revision(pending(&release)).unwrap();
+    open(used * 100 + 100_000, "b").await.open_revision(pending(&release)).unwrap();
 }

@@ -208,6 +208,10 @@ impl AccessReview<'_> {
                 !matches!(need.why, Why::Aggregates(_) | Why::GrantsTooMuch(_) | Why::UnknownRole { .. })
             });
         }
+        if self.account.is_some() {
+            // The controller read these roles with its own permissions.
+            missing.conceal(&required);
+        }
         Ok(Review { missing, reused, needed_for })
     }
 

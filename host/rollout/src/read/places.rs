@@ -11,13 +11,17 @@ use serde_json::Value;
 use crate::{
     pure::{
         desired::{Desired, Served},
-        error::RolloutError,
+        error::{ApiError, RolloutError},
         inventory::{self, Inventory},
         live,
-        owner::{Owner, SET_ID},
+        owner::{GROUP_KINDS, NAMESPACES, Owner, SET_ID},
     },
     read::{discovery::Discovery, resolve::cannot_discover},
 };
+
+/// How many places are searched by what the parent lists, while the record is lost: users may write these annotations. A search of all kinds of a
+/// cluster in the namespaces of a large release takes a fifth of that.
+const SEARCHED: usize = 20_000;
 
 /// A place where members may be.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +50,12 @@ pub(crate) async fn of(
         let served = Served { resource: desired.resource.clone(), namespaced: desired.key.namespace.is_some() };
         kinds.entry(group_kind(&served)).or_insert((served, true));
     }
-    for (group, kind) in recorded(owner, parent) {
+    let trusted = owner.holdings().is_some_and(|holdings| !holdings.inherits());
+    let recorded = recorded(owner, parent);
+    if !trusted {
+        check_searched(owner, parent, recorded.len())?;
+    }
+    for (group, kind) in recorded {
         if kinds.contains_key(&(group.clone(), kind.clone())) {
             continue;
         }
@@ -55,15 +64,32 @@ pub(crate) async fn of(
             kinds.insert((group, kind), (served, true));
         }
     }
-    let trusted = owner.holdings().is_some_and(|holdings| !holdings.inherits());
     // A user removed the annotation of the parent, so only a search of all kinds is safe.
     if !trusted && inventory::group_kinds(parent).is_none() && live::label(parent, SET_ID).is_some() {
         for served in discovery.every_kind().await.map_err(cannot_discover)? {
             kinds.entry(group_kind(&served)).or_insert((served, false));
         }
+        check_searched(owner, parent, kinds.len())?;
     }
     let namespaces = owner.lists_namespaces().then(|| namespaces(owner, parent, desired));
     Ok(spread(kinds.into_values(), namespaces.as_ref()))
+}
+
+/// Refuses to search for so many kinds in each namespace that the parent lists.
+fn check_searched(owner: &Owner, parent: &Value, kinds: usize) -> Result<(), RolloutError> {
+    let namespaces = if owner.lists_namespaces() { Inventory::read(parent).namespaces().len() } else { 0 };
+    let searched = kinds.saturating_mul(namespaces.max(1));
+    if searched <= SEARCHED {
+        return Ok(());
+    }
+    let (kind, name) = (&owner.kind, &owner.name);
+    Err(RolloutError::Request {
+        action: format!("find the objects of {name}, whose record is lost"),
+        error: ApiError::Refused(format!(
+            "the annotations {GROUP_KINDS} and {NAMESPACES} of {kind} {name} list too many kinds and namespaces ({searched} places, at most \
+             {SEARCHED} are searched): remove those that have no objects of it, with `kubectl edit {kind} {name}`"
+        )),
+    })
 }
 
 /// The kinds that may have objects: by the record, else by the parent.
@@ -125,7 +151,6 @@ mod tests {
         holdings::{Holdings, ObjectId, Settlement},
         ledger::InMemory,
         live::tests::owner,
-        owner::NAMESPACES,
         seal::Seal,
     };
 
@@ -154,6 +179,31 @@ mod tests {
         assert_eq!(shown(spread(kinds(), None)), ["Pod -", "Node -", "Event -"]);
         let namespaces = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
         assert_eq!(shown(spread(kinds(), Some(&namespaces))), ["Pod a", "Pod b", "Node -", "Event a?", "Event b?"]);
+    }
+
+    #[test]
+    fn annotations_that_a_user_wrote_do_not_have_the_whole_cluster_searched() {
+        let parent = |namespaces: usize| {
+            let listed: Vec<String> = (0..namespaces).map(|number| number.to_string()).collect();
+            json!({"metadata": {"annotations": {NAMESPACES: listed.join(",")}}})
+        };
+        let account = chandler_permissions::Account { namespace: "n".into(), name: "a".into() };
+        let with_account = Owner { account: Some(account), ..owner() };
+        for (owner, kinds, namespaces, is_searched) in [
+            (&with_account, 400, 50, true),
+            (&with_account, 400, 51, false),
+            (&with_account, 20_000, 0, true),
+            (&with_account, 20_001, 0, false),
+            // With the permissions of the controller, one list has all namespaces.
+            (&owner(), 400, 1000, true),
+            (&owner(), 20_001, 0, false),
+        ] {
+            let checked = check_searched(owner, &parent(namespaces), kinds);
+            assert_eq!(checked.is_ok(), is_searched, "{kinds} {namespaces}");
+            if let Err(error) = checked {
+                assert!(!error.is_transient() && error.to_string().contains("kubectl edit"), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,8 @@ mod plan;
 
 use chandler_api::BundleDeployment;
 use chandler_permissions::DefaultAccount;
-use kube::{Client, ResourceExt as _};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client, ResourceExt as _};
 use serde_json::Value;
 
 use self::plan::Plan;
@@ -20,8 +21,12 @@ use crate::{
         helm::{RevisionName, release_name},
         pending,
     },
-    read::{cluster, helm_releases},
+    read::{
+        cluster,
+        helm_releases::{self, FoundRelease},
+    },
     view::{
+        invocation::quoted,
         manifest,
         output::{self, Format},
         terminal::Terminal,
@@ -134,6 +139,11 @@ pub struct Helm {
     #[arg(long, conflicts_with = "service_account")]
     pub no_service_account: bool,
 
+    /// With --no-service-account: accept that users who may write Secrets in the namespace of a release decide what the controller installs with its own
+    /// permissions
+    #[arg(long, requires = "no_service_account")]
+    pub install_with_controller_rights: bool,
+
     /// Do not ask for confirmation
     #[arg(short, long)]
     pub yes: bool,
@@ -162,11 +172,7 @@ pub struct Helm {
 impl Helm {
     /// Prints the BundleDeployments, and with `--apply` migrates the releases.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        if self.apply && self.service_account.is_none() && !self.no_service_account {
-            return Err(CommandError::usage("--apply needs to know with whose permissions the bundle is installed").hint(
-                "--service-account names an account, and --no-service-account installs with the permissions of the controller",
-            ));
-        }
+        self.check_permissions()?;
         let client = cluster::client(&self.connection.options()).await?;
         let begun = if self.apply { self.begun(&client).await? } else { Vec::new() };
         let found = helm_releases::find(&client, &self.releases).await?;
@@ -210,8 +216,31 @@ impl Helm {
             terminal.line("nothing was changed: --apply migrates");
             return Ok(());
         }
-        let begun = self.continued(&begun, terminal)?;
+        let begun = Box::pin(self.continued(&client, &found, &begun, terminal)).await?;
         Box::pin(self.migrate(&client, &plans, &begun, terminal)).await
+    }
+
+    /// Refuses `--apply` unless the user says with whose permissions the chart is installed. With the permissions of the controller, that takes two
+    /// options: what a release has was written by users of its namespace.
+    fn check_permissions(&self) -> Result<(), CommandError> {
+        let with_account = format!(
+            "`chandler migrate helm {} --apply --service-account NAME` installs with the permissions of an account",
+            self.releases.first().map_or_else(|| "NAMESPACE/RELEASE".to_owned(), |release| quoted(release))
+        );
+        if !self.apply || self.service_account.is_some() || self.install_with_controller_rights {
+            return Ok(());
+        }
+        Err(if self.no_service_account {
+            CommandError::usage(
+                "with --no-service-account the controller installs the chart with its own permissions, and users who may write Secrets in the namespace of the \
+                 release decide what it renders",
+            )
+            .hint(with_account)
+            .hint("if you trust these users like administrators, add --install-with-controller-rights")
+        } else {
+            CommandError::usage("--apply needs to know with whose permissions the chart is installed")
+                .hint(with_account)
+        })
     }
 
     /// Asks, and carries out the migrations.
@@ -266,10 +295,51 @@ impl Helm {
         handover::begun(client, |deployment, first| first.kind == "Secret" && is_named(deployment)).await
     }
 
-    /// The migrations that have begun and are continued. An annotation lists the Secrets that are deleted, and any author of a BundleDeployment may have
-    /// written it: they are Secrets of this release, and without a question the user names it.
-    fn continued<'a>(
+    /// Refuses to continue a migration unless the BundleDeployment is the one that this command would create for the release, with all of its revisions: another
+    /// user may have made it, and the Secrets of the release would be deleted for other content or another account.
+    async fn check_begun(
         &self,
+        client: &Client,
+        found: &FoundRelease,
+        deployment: &BundleDeployment,
+        managers: &[ForeignObject],
+    ) -> Result<(), CommandError> {
+        let (name, release) = (deployment.name_any(), one_line(&format!("{}/{}", found.namespace, found.name())));
+        let different = plan::differences(self, client, found, deployment).await??;
+        let give_up = format!(
+            "if the BundleDeployment is not yours, find out who made it; `chandler delete {name} --orphan` gives the migration up and leaves what runs alone"
+        );
+        if !different.is_empty() {
+            let refused = CommandError::refused(format!(
+                "BundleDeployment {name} is not what this command would create for release {release}; nothing was changed"
+            ));
+            let refused = different.into_iter().fold(refused, CommandError::cause);
+            return Err(refused.hint("continue with the options of the first run, such as --service-account, --image and --class").hint(give_up).hint(
+                format!(
+                    "if you changed the BundleDeployment after it had adopted the objects, `kubectl delete secrets -n {} -l owner=helm,name={}` ends \
+                     the migration",
+                    found.namespace,
+                    quoted(found.name())
+                ),
+            ));
+        }
+        if let Some(newer) = found.secrets.iter().find(|secret| !managers.contains(secret)) {
+            return Err(CommandError::refused(format!(
+                "release {release} was changed with Helm after the migration had begun: BundleDeployment {name} does not know {}; nothing was changed",
+                one_line(&newer.to_string())
+            ))
+            .hint(give_up));
+        }
+        Ok(())
+    }
+
+    /// The migrations that have begun and are continued. An annotation lists the Secrets that are deleted, and any author of a BundleDeployment may have
+    /// written it: they are Secrets of this release, without a question the user names it, and the BundleDeployment is the one that this command would
+    /// create for the release.
+    async fn continued<'a>(
+        &self,
+        client: &Client,
+        found: &[FoundRelease],
         begun: &'a [BundleDeployment],
         terminal: &Terminal,
     ) -> Result<Vec<&'a BundleDeployment>, CommandError> {
@@ -292,6 +362,11 @@ impl Helm {
                 ));
                 continue;
             }
+            let is_it = |it: &&FoundRelease| it.namespace == deployment.spec.install_namespace && it.name() == release;
+            match found.iter().find(is_it) {
+                Some(found) => Box::pin(self.check_begun(client, found, deployment, &managers)).await?,
+                None => check_gone(client, deployment, &managers).await?,
+            }
             terminal.line(format!("continue the migration of BundleDeployment {name}"));
             if !self.keep_release {
                 handover::report_managers(&managers, terminal);
@@ -300,6 +375,28 @@ impl Helm {
         }
         Ok(continued)
     }
+}
+
+/// Refuses to end a migration whose release cannot be read, so that nothing shows what the BundleDeployment should be, while Secrets remain that would be
+/// deleted.
+async fn check_gone(
+    client: &Client,
+    deployment: &BundleDeployment,
+    managers: &[ForeignObject],
+) -> Result<(), CommandError> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), &deployment.spec.install_namespace);
+    for manager in managers {
+        let found = secrets.get_metadata_opt(&manager.name).await;
+        let found = found.map_err(|error| CommandError::failed(format!("failed to read {manager}")).because(&error))?;
+        if found.is_some_and(|found| found.uid().as_deref() == Some(&manager.uid)) {
+            return Err(CommandError::refused(format!(
+                "{} lacks the labels that Helm gives to the Secrets of a release; nothing was changed",
+                one_line(&manager.to_string())
+            ))
+            .hint("`kubectl label` restores them: owner=helm and name=RELEASE"));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a user means one of these releases, of which `known` has the namespaces and names.

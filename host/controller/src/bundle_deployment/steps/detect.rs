@@ -16,7 +16,7 @@ use chandler_core::{Content, Digest};
 use chandler_decisions::{
     account::requester,
     detection::{self, Answer, Detected, Incumbent, Opinion, Own, Undecided},
-    quarantine::{Call, Purpose},
+    quarantine::{self, Call, Purpose},
 };
 use chandler_engine::{CallError, Limits, Retry};
 use chandler_turns::Requester;
@@ -50,7 +50,8 @@ pub(super) async fn detect(
     let content: Arc<dyn Content> = Arc::new(tree.clone());
     let requester = &requester(deployment, handles.accounts);
     let (detections, calls) = (handles.detections, handles.calls);
-    let asking = Asking { detections, calls, name: &name, digest, content: &content, requester };
+    let counted = &quarantine::requester(requester, handles.accounts);
+    let asking = Asking { detections, calls, name: &name, digest, content: &content, requester, counted };
     let found = match Incumbent::of(deployment, digest.as_str()) {
         Some(incumbent) => asking.installed(incumbent, &offers).await,
         None => asking.new_installation(&offers).await,
@@ -81,6 +82,8 @@ struct Asking<'a> {
     content: &'a Arc<dyn Content>,
     /// On whose behalf the classes are asked.
     requester: &'a Requester,
+    /// Who that is for the quarantine.
+    counted: &'a str,
 }
 
 impl Asking<'_> {
@@ -148,7 +151,7 @@ impl Asking<'_> {
             return known;
         }
         let inputs = Digest::of_json(&("detect", self.digest, component));
-        let (deployment, requester) = (self.name, self.requester.namespace());
+        let (deployment, requester) = (self.name, self.counted);
         let call = Call { deployment, requester, inputs: &inputs, purpose: Purpose::Detect };
         // Built-in components have no quarantine. A component that is not asked is not noted, so that it is asked once that is over.
         let pass = match class.artifact.is_some().then(|| self.calls.admit(name, component, call)).transpose() {

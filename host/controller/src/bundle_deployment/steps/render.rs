@@ -10,7 +10,7 @@ use chandler_content::Tree;
 use chandler_core::{Content as _, Digest, Release, Request, Target};
 use chandler_decisions::{
     config::Config,
-    quarantine::{Call, Purpose},
+    quarantine::{self, Call, Purpose},
 };
 use chandler_engine::{CallError, Limits, Provisioned, Usage};
 use chandler_monitoring::{CallOutcome, CallUsage, Step};
@@ -75,7 +75,8 @@ pub(in super::super) async fn render(
     let started = Instant::now();
     let cached = handles.releases.get_for(&inputs, &request.target).await;
     handles.metrics.looked_up(RELEASES, cached.is_some());
-    let call = Call { deployment: name, requester: requester.namespace(), inputs: &inputs, purpose: Purpose::Render };
+    let counted = quarantine::requester(requester, handles.accounts);
+    let call = Call { deployment: name, requester: &counted, inputs: &inputs, purpose: Purpose::Render };
     if let Some((made, release)) = cached {
         if is_third_party {
             wake(handles, handles.calls.rendered(class.provisioner.digest(), call));

@@ -57,7 +57,7 @@ pub(super) fn refusal(arguments: &Helm, plan: &Plan) -> Option<CommandError> {
         return Some(if plan.deployment.spec.service_account.is_some() {
             error.hint(
                 "if the ServiceAccount lacks permissions: grant them (docs/permissions.md), name another one with --service-account, or install with \
-                 the permissions of the controller: --no-service-account",
+                 the permissions of the controller: --no-service-account --install-with-controller-rights",
             )
         } else {
             error

@@ -78,12 +78,89 @@ pub(super) struct Compared {
     unchecked_account: Option<String>,
 }
 
+/// What a release becomes, before it is compared with the cluster.
+struct Design {
+    helm: HelmRelease,
+    /// The files of the chart, unless they are in a registry.
+    content: Option<Arc<dyn Content>>,
+    /// The BundleDeployment without the values and the objects to adopt.
+    deployment: BundleDeployment,
+    config_maps: Vec<ConfigMap>,
+}
+
 /// Reads and renders a release, and compares it with the cluster. The inner error is about the release.
 pub(super) async fn plan(
     arguments: &Helm,
     client: &Client,
     found: &FoundRelease,
 ) -> Result<Result<Plan, CommandError>, CommandError> {
+    let (namespace, name) = (found.namespace.as_str(), found.name());
+    let given = arguments.names.iter().find(|(by, _)| found.is_named(by)).map(|(_, name)| name.as_str());
+    let Design { helm, content, mut deployment, config_maps } = match design(arguments, client, found, given).await? {
+        Ok(design) => design,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let compared = Box::pin(compare(arguments, client, &deployment, &helm, content)).await;
+    let compared = compared.map_err(|error| {
+        error.hint(format!("this is about the release {namespace}/{name}, chart {}; nothing was changed", helm.chart()))
+    })?;
+    deployment.spec.adopt = compared.adoptees.iter().map(entry).collect();
+    let values = configure(&mut deployment, &helm.values(), arguments.values_in_spec);
+    Ok(Ok(Plan {
+        release: format!("{namespace}/{name}"),
+        chart: format!("revision {}, chart {}", found.newest.revision, helm.chart()),
+        deployment,
+        config_maps,
+        values,
+        managers: found.secrets.clone(),
+        compared,
+    }))
+}
+
+/// The fields in which the spec of a BundleDeployment differs from what the command would create for the release now, except for the objects to adopt
+/// and for what only delays the rollout. The inner error is about the release.
+pub(super) async fn differences(
+    arguments: &Helm,
+    client: &Client,
+    found: &FoundRelease,
+    deployment: &BundleDeployment,
+) -> Result<Result<Vec<String>, CommandError>, CommandError> {
+    let name = deployment.name_any();
+    Ok(design(arguments, client, found, Some(&name)).await?.map(|Design { helm, deployment: mut intended, .. }| {
+        configure(&mut intended, &helm.values(), arguments.values_in_spec);
+        different(&deployment.spec, &intended.spec)
+    }))
+}
+
+/// The names of the fields with different values. [`differences`] says which of them do not count.
+fn different(spec: &BundleDeploymentSpec, intended: &BundleDeploymentSpec) -> Vec<String> {
+    let fields = |spec: &BundleDeploymentSpec| {
+        let compared = BundleDeploymentSpec { adopt: Vec::new(), suspend: false, approval: None, ..spec.clone() };
+        match serde_json::to_value(compared) {
+            Ok(Value::Object(fields)) => fields,
+            // A spec has a JSON form.
+            _ => Map::new(),
+        }
+    };
+    let (mut spec, intended) = (fields(spec), fields(intended));
+    let mut different: Vec<String> = Vec::new();
+    for (field, value) in &intended {
+        if spec.remove(field).as_ref() != Some(value) {
+            different.push(format!("spec.{field}"));
+        }
+    }
+    different.extend(spec.keys().map(|field| format!("spec.{field}")));
+    different.sort_unstable();
+    different
+}
+
+/// Reads a release, and makes the BundleDeployment of this name for it; by default it has the name of the release. The inner error is about the release.
+async fn design(
+    arguments: &Helm,
+    client: &Client,
+    found: &FoundRelease,
+    given: Option<&str>,
+) -> Result<Result<Design, CommandError>, CommandError> {
     let (namespace, name) = (found.namespace.as_str(), found.name());
     let refused = |error: &ReleaseError| {
         CommandError::refused(format!("the release {namespace}/{name} cannot be migrated; nothing was changed"))
@@ -94,7 +171,6 @@ pub(super) async fn plan(
         Ok(read) => read,
         Err(error) => return Ok(Err(refused(&error))),
     };
-    let given = arguments.names.iter().find(|(by, _)| found.is_named(by)).map(|(_, name)| name.as_str());
     let deployment_name = given.unwrap_or(name);
     if let Err(problem) = crate::arguments::values::deployment_name(deployment_name) {
         return Ok(Err(CommandError::refused(format!(
@@ -127,21 +203,7 @@ pub(super) async fn plan(
         },
     );
     deployment.labels_mut().extend(arguments.labels.iter().cloned());
-    let compared = Box::pin(compare(arguments, client, &deployment, &helm, content)).await;
-    let compared = compared.map_err(|error| {
-        error.hint(format!("this is about the release {namespace}/{name}, chart {}; nothing was changed", helm.chart()))
-    })?;
-    deployment.spec.adopt = compared.adoptees.iter().map(entry).collect();
-    let values = configure(&mut deployment, &helm.values(), arguments.values_in_spec);
-    Ok(Ok(Plan {
-        release: format!("{namespace}/{name}"),
-        chart: format!("revision {}, chart {}", found.newest.revision, helm.chart()),
-        deployment,
-        config_maps,
-        values,
-        managers: found.secrets.clone(),
-        compared,
-    }))
+    Ok(Ok(Design { helm, content, deployment, config_maps }))
 }
 
 /// The source of the chart, and ConfigMaps with its files, if it is not in a registry.
@@ -375,6 +437,38 @@ mod tests {
             (ExistingOwner::Unknown, Ownership::Unmarked),
         ] {
             assert_eq!(ownership(&owner, "shop", "web"), expected, "{owner}");
+        }
+    }
+
+    #[test]
+    fn another_account_content_or_configuration_is_a_difference() {
+        let intended: BundleDeploymentSpec = serde_json::from_value(serde_json::json!({
+            "installNamespace": "shop", "provisionerClassName": "helm", "serviceAccount": {"name": "deployer"},
+            "source": {"type": "image", "image": {"ref": "registry.example.com/web:1"}}}))
+        .unwrap();
+        let with = |field: &str, value: Value| {
+            let mut spec = serde_json::to_value(&intended).unwrap();
+            spec[field] = value;
+            different(&serde_json::from_value(spec).unwrap(), &intended)
+        };
+        for (field, value) in [
+            ("suspend", Value::from(true)),
+            ("approval", Value::from("Manual")),
+            ("adopt", serde_json::json!([{"kind": "ConfigMap", "name": "a", "uid": "1"}])),
+        ] {
+            assert_eq!(with(field, value), [""; 0], "{field}");
+        }
+        for (field, value) in [
+            ("serviceAccount", Value::Null),
+            ("serviceAccount", serde_json::json!({"name": "deployer", "namespace": "ci"})),
+            ("source", serde_json::json!({"type": "image", "image": {"ref": "registry.example.com/web:2"}})),
+            ("config", serde_json::json!({"values": {"a": 1}})),
+            ("valuesFrom", serde_json::json!([{"kind": "Secret", "name": "others"}])),
+            ("provisionerClassName", Value::from("mine")),
+            ("kubeConfig", serde_json::json!({"secretRef": {"name": "elsewhere"}})),
+            ("collisionProtection", Value::from("None")),
+        ] {
+            assert_eq!(with(field, value), [format!("spec.{field}")]);
         }
     }
 
