@@ -119,6 +119,8 @@ impl Envtest {
                 &format!("--service-account-private-key-file={}", path("accounts.key")),
                 &format!("--controllers={CONTROLLERS}"),
                 "--leader-elect=false",
+                // Each controller has an account of its own, as in clusters: admission policies do not see an administrator.
+                "--use-service-account-credentials=true",
                 "--kube-api-qps=1000",
                 "--kube-api-burst=2000",
                 "--concurrent-namespace-syncs=50",

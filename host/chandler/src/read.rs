@@ -1,5 +1,6 @@
 //! Reads the cluster, a bundle, a configuration or a kubeconfig. Nothing here changes the cluster.
 
+pub mod account_patterns;
 pub mod below;
 pub mod cache;
 pub mod catalogs;

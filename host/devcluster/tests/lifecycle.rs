@@ -117,6 +117,43 @@ async fn orphans_stay_and_forget_their_owner() {
 }
 
 #[tokio::test]
+async fn policies_see_the_garbage_collector() {
+    const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+    let cluster = quiet().await;
+    let client = cluster.client();
+    let spec = json!({
+        "matchConstraints": {"resourceRules": [
+            {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE", "DELETE"], "resources": ["configmaps"]}]},
+        "validations": [{"expression": "oldObject.metadata.name != 'child' \
+            || request.userInfo.username != 'system:serviceaccount:kube-system:generic-garbage-collector'"}],
+    });
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+                        "metadata": {"name": "keep"}, "spec": spec});
+    ok(&client, "POST", POLICIES, "", policy).await;
+    let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+                         "metadata": {"name": "keep"}, "spec": {"policyName": "keep", "validationActions": ["Deny"]}});
+    ok(&client, "POST", BINDINGS, "", binding).await;
+    let owner = plain(&client, "owner").await;
+    owned(&client, "child", &[&owner], false).await;
+    let orphan = json!({"propagationPolicy": "Orphan"});
+    ok(&client, "DELETE", &path("owner"), "", orphan.clone()).await;
+    // A later deletion that nothing denies.
+    let other = plain(&client, "other").await;
+    owned(&client, "free", &[&other], false).await;
+    ok(&client, "DELETE", &path("other"), "", orphan).await;
+    until_gone(&client, &path("other")).await;
+    assert_eq!(get(&client, &path("owner")).await.0, 200, "the child still names it");
+    let child = ok(&client, "GET", &path("child"), "", Value::Null).await;
+    assert_eq!(child["metadata"]["ownerReferences"][0]["name"], "owner");
+
+    ok(&client, "DELETE", &format!("{BINDINGS}/keep"), "", Value::Null).await;
+    until_gone(&client, &path("owner")).await;
+    let child = ok(&client, "GET", &path("child"), "", Value::Null).await;
+    assert_eq!(child["metadata"].get("ownerReferences"), None);
+}
+
+#[tokio::test]
 async fn an_object_lives_while_one_of_its_owners_does() {
     let cluster = quiet().await;
     let client = cluster.client();

@@ -1,6 +1,8 @@
 //! `deploy/admission-policies.yaml`: rules that RBAC cannot express. Each is tried by a user who may and by one who may not.
 
 mod decisions;
+mod deletions;
+mod metadata;
 mod restores;
 
 use std::{
@@ -33,6 +35,7 @@ pub(crate) fn policies(world: &World) -> Vec<Value> {
 pub(crate) fn policies_of(world: &World, file: &str, accounts: &str) -> Vec<Value> {
     let text = fs::read_to_string(bundles::workspace().join("deploy").join(file)).expect("the file exists");
     let text = text.replace("chandler-system", &world.system_namespace);
+    let text = text.replace("'platform-operators'", &format!("'{}'", world.platform()));
     let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
     objects.retain(|object| object["kind"].as_str().is_some_and(|kind| kind.starts_with("ValidatingAdmissionPolicy")));
     for object in &mut objects {
@@ -69,13 +72,17 @@ fn every_policy_has_a_binding_and_fails_closed() {
     }
     let mut bound: Vec<&Value> = Vec::new();
     for binding in of_kind(&objects, "ValidatingAdmissionPolicyBinding") {
-        // Without a selector, the binding covers everything that the policy matches, and with an empty one all parameters.
+        // Without a selector, the binding covers everything that the policy matches, and with an empty one all parameters. The decisions of
+        // Resolutions are immutable.
+        let selector = match binding["metadata"]["name"].as_str() {
+            Some("chandler-config-map-sources") => {
+                json!({"matchExpressions": [{"key": "resolution.chandler.dev/name", "operator": "DoesNotExist"}]})
+            }
+            _ => json!({}),
+        };
         let mut spec = binding["spec"].as_object().expect("a spec").clone();
         if let Some(parameters) = spec.remove("paramRef") {
-            assert_eq!(
-                (&parameters["selector"], &parameters["parameterNotFoundAction"]),
-                (&json!({}), &json!("Allow"))
-            );
+            assert_eq!((&parameters["selector"], &parameters["parameterNotFoundAction"]), (&selector, &json!("Allow")));
         }
         assert_eq!(spec.len(), 2, "{binding:#}");
         assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]), "{binding:#}");
@@ -92,12 +99,18 @@ enum Request {
     /// A merge patch of an object or one of its subresources.
     Change(Value, &'static str, Value),
     Delete(Value),
+    /// With the option that makes the garbage collector delete what the object owns.
+    DeleteForeground(Value),
     DeleteAll(Value),
 }
 
 impl Request {
     async fn send(&self, client: &Client) -> kube::Result<()> {
-        let (Self::Create(object) | Self::Change(object, ..) | Self::Delete(object) | Self::DeleteAll(object)) = self;
+        let (Self::Create(object)
+        | Self::Change(object, ..)
+        | Self::Delete(object)
+        | Self::DeleteForeground(object)
+        | Self::DeleteAll(object)) = self;
         let types: TypeMeta = serde_json::from_value(object.clone()).expect("an object has apiVersion and kind");
         let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types).expect("an API version"));
         let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {
@@ -117,6 +130,10 @@ impl Request {
                 api.patch_subresource(subresource, name, &patches, &Patch::Merge(patch)).await.map(drop)
             }
             Self::Delete(_) => api.delete(name, &deletes).await.map(drop),
+            Self::DeleteForeground(_) => {
+                let foreground = DeleteParams { dry_run: true, ..DeleteParams::foreground() };
+                api.delete(name, &foreground).await.map(drop)
+            }
             Self::DeleteAll(_) => api.delete_collection(&deletes, &ListParams::default()).await.map(drop),
         }
     }
@@ -132,6 +149,8 @@ struct Users {
     restorer: Client,
     /// The controller.
     controller: Client,
+    /// The garbage collector of Kubernetes.
+    collector: Client,
 }
 
 impl Users {
@@ -140,9 +159,9 @@ impl Users {
         let writes = json!([
             {"apiGroups": ["core.rukpak.io", "chandler.dev"],
              "resources": ["bundledeployments", "bundledeployments/status", "provisionerclasses/status", "platformpolicies/status", "receivers/status", "alerts/status", "changeapprovals"],
-             "verbs": ["get", "create", "update", "patch", "delete"]},
+             "verbs": ["get", "create", "update", "patch", "delete", "deletecollection"]},
             {"apiGroups": ["core.deppy.io", "platform.openshift.io"], "resources": ["resolutions", "platformoperators"],
-             "verbs": ["get", "create", "update", "patch", "delete"]},
+             "verbs": ["get", "create", "update", "patch", "delete", "deletecollection"]},
             {"apiGroups": [""], "resources": ["secrets", "configmaps"],
              "verbs": ["get", "list", "create", "update", "patch", "delete", "deletecollection"]},
             {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["friend"], "verbs": ["impersonate"]},
@@ -171,13 +190,16 @@ impl Users {
         let restoring = json!([{"apiGroups": ["chandler.dev"], "resources": ["records"], "verbs": ["restore"]}]);
         grant(&restorer, format!("{name}-restorer"), &writes).await;
         grant(&restorer, format!("{name}-restores"), &restoring).await;
+        let collector = Account { namespace: "kube-system".to_owned(), name: "generic-garbage-collector".to_owned() };
         grant(&controller, format!("{name}-controller"), &writes).await;
+        grant(&collector, format!("{name}-collector"), &writes).await;
         let client = |account: &Account| impersonating(&world.client, account).expect("a client");
         Self {
             author: client(&author),
             boss: client(&boss),
             restorer: client(&restorer),
             controller: client(&controller),
+            collector: client(&collector),
         }
     }
 }
@@ -296,7 +318,6 @@ fn about_resolutions<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         (author, new(&elsewhere), None),
         (author, Request::Create(resolution(world, "new", &json!({}))), None),
         (author, spec(json!({"output": {"resolveSet": {"serviceAccount": {"name": "friend"}}}})), policy),
-        (author, Request::Change(old(), "", json!({"metadata": {"labels": {"team": "a"}}})), None),
         (boss, new(&named("deployer")), None),
         (boss, new(&json!({})), None),
         (controller, new(&named("deployer")), None),
@@ -305,13 +326,21 @@ fn about_resolutions<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
     let mut forged = resolution(world, "new", &json!({}));
     forged["metadata"]["annotations"] = managed.clone();
     let policy = Some("chandler-managed-resolutions");
-    for request in [Request::Create(forged), Request::Change(old(), "", json!({"metadata": {"annotations": managed}}))]
-    {
+    let annotated = |more: Value| {
+        Request::Change(resolution(world, "friends", &json!({})), "", json!({"metadata": {"annotations": more}}))
+    };
+    for request in [Request::Create(forged), annotated(managed)] {
         cases.push((author, request.clone(), policy));
         cases.push((boss, request.clone(), policy));
         cases.push((controller, request, None));
     }
-    cases.push((author, Request::Change(old(), "", json!({"metadata": {"annotations": {"a": "b"}}})), None));
+    cases.push((author, annotated(json!({"a": "b"})), None));
+    let policy = Some("chandler-platform-resolution");
+    let mut reserved = resolution(world, "new", &json!({}));
+    reserved["metadata"]["name"] = json!(world.platform());
+    cases.push((author, Request::Create(reserved.clone()), policy));
+    cases.push((boss, Request::Create(reserved.clone()), None));
+    cases.push((controller, Request::Create(reserved), None));
     let policy = Some("chandler-resolution-approval");
     let guarded = |spec: Value| Request::Change(resolution(world, "friends", &json!({})), "", json!({"spec": spec}));
     let later = json!([{"start": "03:00", "duration": "1h"}]);
@@ -434,6 +463,8 @@ fn about_config_maps<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         (author, Request::Delete(map("loose", false)), None),
         (author, from(&["used"]), None),
         (author, from(&["used", "missing"]), None),
+        // Decisions of Resolutions are no parameters of the policy. The controller refuses what is not immutable.
+        (author, from(&["labelled"]), None),
         // A name in a spec keeps neither the controller nor an administrator from writing and deleting objects of the controller.
         (&users.controller, Request::Delete(map("used", true)), None),
         (&users.controller, Request::Create(map("wanted", false)), None),
@@ -476,6 +507,8 @@ async fn the_policies_deny_exactly_the_documented_requests() {
     mapped["source"].as_object_mut().expect("a source").remove("image");
     let guarded = json!({"approval": "Manual", "maintenanceWindows": [{"start": "02:00", "duration": "1h"}],
                          "output": set(&world, &named("friend"))["output"]});
+    let mut labelled = config_map(&world, "labelled", false);
+    labelled["metadata"]["labels"] = json!({"resolution.chandler.dev/name": "wish"});
     let mut of_set = by("set", "friend", json!({"approval": "Manual"}));
     of_set["metadata"]["name"] = json!(format!("resolveset-{}-set", world.name()));
     let objects = [
@@ -494,15 +527,19 @@ async fn the_policies_deny_exactly_the_documented_requests() {
         config_map(&world, "used", true),
         config_map(&world, "loose", false),
         predicted,
+        labelled,
         by("mapped", "friend", mapped),
     ];
     apply(&world, &objects).await;
+    apply(&world, &deletions::objects(&world)).await;
     apply(&world, &decisions::objects(&world)).await;
     let policies = policies(&world);
     apply(&world, &policies).await;
 
     let mut cases = about_accounts(&world, &users);
     cases.extend(about_resolutions(&world, &users));
+    cases.extend(deletions::cases(&world, &users));
+    cases.extend(metadata::cases(&world, &users));
     cases.extend(about_sets(&world, &users));
     cases.extend(about_platform_operators(&world, &users));
     cases.extend(about_records(&world, &users));
@@ -542,8 +579,8 @@ async fn the_policies_deny_exactly_the_documented_requests() {
     })
     .await;
     let name = world.name();
-    let granted =
-        ["author", "boss", "more", "restorer", "restores", "controller"].map(|suffix| format!("{name}-{suffix}"));
+    let granted = ["author", "boss", "more", "restorer", "restores", "controller", "collector"]
+        .map(|suffix| format!("{name}-{suffix}"));
     remove_cluster_roles(&world, &granted.each_ref().map(String::as_str)).await;
     world.finish().await;
 }

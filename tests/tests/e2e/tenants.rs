@@ -21,7 +21,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy},
 };
 use serde_json::{Value, json};
 
@@ -266,6 +266,10 @@ async fn a_tenant_gets_no_permission_of_others_from_the_api() {
             tenants.deployment(&format!("resolveset-{}", tenants.name("x")), &tenants.spec(&tenants.tenant, &image)),
             "the controller creates the BundleDeployments resolveset-NAME",
         ),
+        (
+            tenants.resolution(&world.platform(), "app", &tenants.output(&tenants.tenant)),
+            "the controller creates the Resolution of this name",
+        ),
     ] {
         in_force(mallory, &object).await;
         let answer = denied(create(mallory, object.clone()).await);
@@ -295,6 +299,98 @@ async fn a_tenant_gets_no_permission_of_others_from_the_api() {
     let patched = resolutions(mallory).patch(&wish, &PatchParams::default(), &off).await;
     assert!(denied(patched.map(drop)).contains("may not approve"));
     resolutions(&world.client).patch(&wish, &PatchParams::default(), &off).await.expect("administrators may approve");
+    tenants.finish().await;
+}
+
+/// RBAC lets each tenant delete all BundleDeployments and Resolutions.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_deletes_what_its_account_installed_and_nothing_of_others() {
+    let tenants = Tenants::new(true).await;
+    let Tenants { world, mallory, .. } = &tenants;
+    let shop = Shop::new(world).with("app", "1.0.0", &[]).await.with("base", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let (platform, wish) = (format!("{}-platform", world.run()), tenants.name("wish"));
+    create(&world.client, tenants.resolution(&platform, &shop.name("app"), &tenants.output("platform")))
+        .await
+        .expect("administrators may");
+    create(mallory, tenants.resolution(&wish, &shop.name("base"), &tenants.output(&tenants.tenant)))
+        .await
+        .expect("it may be written");
+    resolution_says(world, &platform, "Succeeded").await;
+    resolution_says(world, &wish, "Succeeded").await;
+
+    let deployments: Api<BundleDeployment> = Api::all(mallory.clone());
+    let resolutions: Api<Resolution> = Api::all(mallory.clone());
+    let set = format!("resolveset-{platform}");
+    let dry_run = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    wait::eventually("the policies are in force", || async {
+        deployments.delete(&set, &dry_run).await.is_err() && resolutions.delete(&platform, &dry_run).await.is_err()
+    })
+    .await;
+    let orphan = DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
+    for options in [DeleteParams::background(), DeleteParams::foreground(), orphan] {
+        for name in [&set, &shop.name("app")] {
+            let answer = denied(deployments.delete(name, &options).await.map(drop));
+            assert!(answer.contains("deletes what it installed"), "{answer}");
+        }
+        let answer = denied(resolutions.delete(&platform, &options).await.map(drop));
+        assert!(answer.contains("deletes its set") && answer.contains("may not impersonate"), "{answer}");
+    }
+    assert_eq!(shop.installed_in(&tenants.tenant, "app").await.as_deref(), Some("1.0.0"));
+
+    // The members are deleted by the account, and the set by the controller.
+    resolutions.delete(&wish, &DeleteParams::default()).await.expect("it is the tenant's");
+    wait::until(&resolutions, &wish, "gone", |resolution| resolution.is_none()).await;
+    assert_eq!(shop.installed_in(&tenants.tenant, "base").await, None);
+    let all: Api<Resolution> = Api::all(world.client.clone());
+    all.delete(&platform, &DeleteParams::default()).await.expect("administrators may");
+    wait::until(&all, &platform, "gone", |resolution| resolution.is_none()).await;
+    assert_eq!(shop.installed_in(&tenants.tenant, "app").await, None);
+    tenants.finish().await;
+}
+
+/// The garbage collector writes objects that only the controller may write.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_is_orphaned_with_the_shipped_policies() {
+    let tenants = Tenants::new(true).await;
+    let Tenants { world, mallory, .. } = &tenants;
+    if !world.collects_garbage() {
+        eprintln!("skipped: no garbage collector runs on this API server, so nothing is orphaned");
+        tenants.finish().await;
+        return;
+    }
+    // A collector that does not watch a new kind yet removes no owner references, and would delete the set later.
+    let probe = tenants.name("probe");
+    let mut owned = tenants.deployment(&probe, &tenants.spec(&tenants.tenant, "registry.invalid/a:v1"));
+    owned["spec"]["suspend"] = json!(true);
+    owned["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "gone"}]);
+    create(&world.client, owned).await.expect("administrators may");
+    wait::until(&world.deployments(), &probe, "gone", |deployment| deployment.is_none()).await;
+
+    let shop = Shop::new(world).with("app", "1.0.0", &[]).await;
+    catalog(&shop).await;
+    let wish = tenants.name("wish");
+    create(mallory, tenants.resolution(&wish, &shop.name("app"), &tenants.output(&tenants.tenant)))
+        .await
+        .expect("it may be written");
+    resolution_says(world, &wish, "Succeeded").await;
+    let resolutions: Api<Resolution> = Api::all(mallory.clone());
+    let orphan = DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
+    resolutions.delete(&wish, &orphan).await.expect("it is the tenant's");
+    wait::until(&resolutions, &wish, "gone", |resolution| resolution.is_none()).await;
+    let set = format!("resolveset-{wish}");
+    let kept = world.deployments().get(&set).await.expect("the set stays");
+    assert!(kept.owner_references().is_empty() && kept.metadata.deletion_timestamp.is_none(), "{kept:?}");
+    let decisions: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.system_namespace);
+    let decision = decisions.get(&format!("{set}-1")).await.expect("the decision stays");
+    assert!(decision.owner_references().is_empty(), "{decision:?}");
+    assert_eq!(shop.installed_in(&tenants.tenant, "app").await.as_deref(), Some("1.0.0"));
+    // What is left belongs to the tenant still.
+    let deployments: Api<BundleDeployment> = Api::all(mallory.clone());
+    deployments.delete(&set, &DeleteParams::default()).await.expect("it is the tenant's");
+    wait::until(&deployments, &set, "gone", |deployment| deployment.is_none()).await;
+    assert_eq!(shop.installed_in(&tenants.tenant, "app").await, None);
     tenants.finish().await;
 }
 

@@ -5,7 +5,7 @@ use chandler_controller::options::LEASE;
 use chandler_manifests::{ManifestsError, Profile, Settings};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::{
-    api::{apps::v1::Deployment, coordination::v1::Lease},
+    api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::ServiceAccount},
     apimachinery::pkg::apis::meta::v1::Condition,
     jiff::{SignedDuration, Timestamp},
 };
@@ -17,6 +17,7 @@ use kube::{
 use serde_json::Value;
 
 use super::{
+    account_patterns::overlaps,
     cluster::PAGE,
     controller_lease::{self, Evidence},
     dev_controller,
@@ -66,6 +67,7 @@ pub async fn findings(client: &Client, system_namespace: &str) -> Result<Vec<Fin
     let mut findings = vec![server(client).await];
     findings.extend(controller(client, system_namespace).await);
     findings.extend(options(client, system_namespace).await);
+    findings.extend(accounts(client).await);
     let mut settings = Settings::of(Profile::Standalone);
     settings.set(&format!("namespace={system_namespace}"))?;
     let wanted = chandler_manifests::objects(&settings)?;
@@ -152,6 +154,30 @@ fn account_of_every_namespace(arguments: &[String]) -> Option<&str> {
         value => value.strip_prefix('='),
     });
     found.filter(|account| !account.contains('/'))
+}
+
+/// Accounts of different tenants that list the same names.
+async fn accounts(client: &Client) -> Vec<Finding> {
+    let api: Api<ServiceAccount> = Api::all(client.clone());
+    let mut annotated: Vec<(String, String)> = Vec::new();
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let list = match api.list_metadata(&page).await {
+            Ok(list) => list,
+            Err(error) => return vec![unreadable("accounts", "the annotations of ServiceAccounts", &error)],
+        };
+        annotated.extend(list.items.iter().filter_map(|account| {
+            let patterns = account.annotations().get("chandler.dev/bundledeployments")?;
+            Some((format!("{}/{}", account.namespace().unwrap_or_default(), account.name_any()), patterns.clone()))
+        }));
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => break,
+        }
+    }
+    let found = overlaps(annotated.iter().map(|(account, patterns)| (account.as_str(), patterns.as_str())));
+    let findings = found.iter().map(|it| Finding::new("accounts", State::Warning, one_line(&it.to_string())));
+    summarized(findings.collect())
 }
 
 /// Compares objects of this version with the cluster's.

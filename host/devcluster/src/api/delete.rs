@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chandler_devcluster_apimachinery::{policies::Operation, schema::FieldError};
+use chandler_devcluster_apimachinery::{access::User, policies::Operation, schema::FieldError};
 use serde_json::{Value, json};
 
 use super::{
@@ -200,6 +200,26 @@ impl Api {
     /// When the object does not exist or a precondition does not hold.
     pub fn remove(&self, resource: &Resource, key: &Key, options: &DeleteOptions) -> Result<Removed, Status> {
         self.remove_confirmed(resource, key, options, &mut |_| Ok(()))
+    }
+
+    /// Deletes an object by its place, as a controller of Kubernetes whose requests the policies are asked about.
+    ///
+    /// # Errors
+    /// When the object does not exist, a precondition does not hold, or a policy denies it.
+    pub fn remove_as(
+        &self,
+        user: &Arc<User>,
+        resource: &Arc<Resource>,
+        key: &Key,
+        options: &DeleteOptions,
+    ) -> Result<Removed, Status> {
+        if !self.has_policies() {
+            return self.remove(resource, key, options);
+        }
+        let target = Target::of_controller(user, resource, key);
+        self.remove_confirmed(resource, key, options, &mut |object| {
+            self.confirm_deletion(&target, object, &key.name, options, &mut Vec::new())
+        })
     }
 
     fn remove_confirmed(

@@ -101,6 +101,21 @@ pub struct Target {
 }
 
 impl Target {
+    /// An object that a controller of Kubernetes changes or deletes.
+    fn of_controller(user: &Arc<User>, resource: &Arc<Resource>, key: &Key) -> Self {
+        Self {
+            user: Arc::clone(user),
+            resource: Arc::clone(resource),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            subresource: None,
+            query: Query::default(),
+            representation: Representation::Object,
+            lag: 0,
+            user_agent: String::new(),
+        }
+    }
+
     /// The place of the object.
     pub fn key(&self) -> Key {
         Key::new(Arc::clone(&self.resource.table), self.namespace.clone(), self.name.clone())

@@ -1,16 +1,20 @@
 //! Asks the admission policies about each change.
 
-use chandler_devcluster_apimachinery::policies::{
-    Admission, Attributes, Operation, Resource as Named, admission, admit,
+use std::sync::Arc;
+
+use chandler_devcluster_apimachinery::{
+    access::User,
+    policies::{Admission, Attributes, Operation, Resource as Named, admission, admit},
 };
 use serde_json::{Map, Value, json};
 
-use super::{Api, Target, scale::scale_of};
+use super::{Api, Target, scale::scale_of, view};
 use crate::{
     policies::{cluster::ThisCluster, subresource},
     registry::Resource,
     request::query::Query,
     status::Status,
+    store::{Key, Object},
 };
 
 /// A change of an object, for the policies.
@@ -92,6 +96,30 @@ impl Api {
             options: &|| write_options("CreateOptions", &target.query),
         };
         self.confirm(target, change, warnings)
+    }
+
+    /// Whether the policies admit a change of a stored object by a controller of Kubernetes. Both objects are in the version in which they are
+    /// stored.
+    pub(crate) fn admits_update(
+        &self,
+        user: &Arc<User>,
+        resource: &Arc<Resource>,
+        key: &Key,
+        (old, object): (&Value, &Value),
+    ) -> bool {
+        if !self.has_policies() {
+            return true;
+        }
+        let (old, object) = (Object::unstored(old.clone()), Object::unstored(object.clone()));
+        let change = Change {
+            operation: Operation::Update,
+            object: Some(&view::served(resource, &object)),
+            old: Some(&view::served(resource, &old)),
+            name: &key.name,
+            dry_run: false,
+            options: &|| write_options("PatchOptions", &Query::default()),
+        };
+        self.confirm(&Target::of_controller(user, resource, key), change, &mut Vec::new()).is_ok()
     }
 
     /// Whether a policy is bound.

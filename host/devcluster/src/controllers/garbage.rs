@@ -3,16 +3,21 @@
 //! A graph of owner references is maintained from the change log. Decisions are made from the store: an object is deleted when every
 //! owner that it names is gone, and keeps only references to existing owners. Owners that wait for their dependants
 //! (`foregroundDeletion`) or orphan them (`orphan`) are processed first.
+//!
+//! Admission policies see the collector's ServiceAccount as the user. What they deny is tried again later.
 
 use std::{
+    cell::Cell,
     collections::{HashMap, HashSet, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
-use chandler_devcluster_apimachinery::schema::GroupVersionKind;
-use serde_json::Value;
+use chandler_devcluster_apimachinery::{access::User, schema::GroupVersionKind};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 
-use super::object::{change, remove_finalizer};
+use super::object::{change_if, remove_finalizer};
 use crate::{
     api::{
         Api,
@@ -22,6 +27,13 @@ use crate::{
     registry::Snapshot,
     store::{Change, Event, Key, Object, Scope},
 };
+
+/// The user of the collector, as with `--use-service-account-credentials` of kube-controller-manager.
+const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+/// Its groups.
+const GROUPS: [&str; 3] = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
+/// When denied changes are tried again.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// One entry of `metadata.ownerReferences`.
 #[derive(Clone, Debug)]
@@ -98,14 +110,18 @@ impl Graph {
 /// The controller.
 pub struct GarbageCollector {
     api: Arc<Api>,
+    user: Arc<User>,
     graph: Graph,
     queue: VecDeque<String>,
+    /// The objects whose change a policy denied.
+    denied: Vec<String>,
 }
 
 impl GarbageCollector {
     /// A collector over an API.
     pub fn new(api: Arc<Api>) -> Self {
-        Self { api, graph: Graph::default(), queue: VecDeque::new() }
+        let user = Arc::new(User::new(USER, &GROUPS));
+        Self { api, user, graph: Graph::default(), queue: VecDeque::new(), denied: Vec::new() }
     }
 
     /// Works until dropped.
@@ -121,9 +137,20 @@ impl GarbageCollector {
                     self.queue.push_back(metadata::uid(&value).to_owned());
                 }
             }
+            let mut retry = Instant::now() + RETRY;
             loop {
                 self.work();
-                let Ok(batch) = watch.next().await else { break };
+                let batch = if self.denied.is_empty() {
+                    retry = Instant::now() + RETRY;
+                    watch.next().await
+                } else if let Ok(batch) = timeout_at(retry, watch.next()).await {
+                    batch
+                } else {
+                    self.queue.extend(self.denied.drain(..));
+                    retry = Instant::now() + RETRY;
+                    continue;
+                };
+                let Ok(batch) = batch else { break };
                 for event in &batch.events {
                     self.observe(event);
                 }
@@ -153,28 +180,28 @@ impl GarbageCollector {
         let mut done = HashSet::new();
         while let Some(uid) = self.queue.pop_front() {
             // The changes of a decision arrive as events.
-            if done.insert(uid.clone()) {
-                self.process(&uid);
+            if done.insert(uid.clone()) && !self.process(&uid) && !self.denied.contains(&uid) {
+                self.denied.push(uid);
             }
         }
     }
 
-    fn process(&self, uid: &str) {
-        let Some((key, object)) = self.live(uid) else { return };
+    /// Whether it is processed: no policy denies a change.
+    fn process(&self, uid: &str) -> bool {
+        let Some((key, object)) = self.live(uid) else { return true };
         let snapshot = self.api.registry.snapshot();
         // Not kept in its parsed form: after a start every object that has an owner is looked at.
         let value = object.peek();
         if metadata::is_deleting(&value) {
-            match waits(&value) {
+            return match waits(&value) {
                 Some(Propagation::Orphan) => self.orphan(&snapshot, uid, &key),
                 Some(Propagation::Foreground) => self.finish_foreground(&snapshot, uid, &key),
-                _ => {}
-            }
-            return;
+                _ => true,
+            };
         }
         let owners = owners(&value);
         if owners.is_empty() {
-            return;
+            return true;
         }
         let states: Vec<(String, OwnerState)> =
             owners.iter().map(|owner| (owner.uid.clone(), self.state(&snapshot, owner, &key))).collect();
@@ -182,21 +209,25 @@ impl GarbageCollector {
         if any(OwnerState::Solid) {
             let gone: Vec<&String> =
                 states.iter().filter(|(_, state)| *state != OwnerState::Solid).map(|(uid, _)| uid).collect();
-            if !gone.is_empty() {
-                self.change(&snapshot, &key, |object| drop_owners(object, &gone));
-            }
-            return;
+            return gone.is_empty() || self.change(&snapshot, &key, |object| drop_owners(object, &gone));
         }
         let propagation = match waits(object.value()) {
             Some(wanted) => wanted,
             None if any(OwnerState::Waiting) && !self.graph.dependants(uid).is_empty() => Propagation::Foreground,
             None => Propagation::Background,
         };
-        if let Some(resource) = snapshot.table(&key.resource) {
-            let options =
-                DeleteOptions { propagation: Some(propagation), uid: Some(uid.to_owned()), ..DeleteOptions::default() };
+        let Some(resource) = snapshot.table(&key.resource) else { return true };
+        let options = DeleteOptions {
+            propagation: Some(propagation),
+            uid: Some(uid.to_owned()),
+            stated: json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1",
+                           "propagationPolicy": format!("{propagation:?}"), "preconditions": {"uid": uid}}),
+            ..DeleteOptions::default()
+        };
+        match self.api.remove_as(&self.user, resource, &key, &options) {
             // Gone already, or another object of the same name by now.
-            let _ = self.api.remove(resource, &key, &options);
+            Err(error) => error.reason == "NotFound" || error.reason == "Conflict",
+            Ok(_) => true,
         }
     }
 
@@ -225,30 +256,35 @@ impl GarbageCollector {
         }
     }
 
-    fn orphan(&self, snapshot: &Snapshot, uid: &str, key: &Key) {
+    fn orphan(&self, snapshot: &Snapshot, uid: &str, key: &Key) -> bool {
         let owner = uid.to_owned();
+        let mut forgotten = true;
         for dependant in self.graph.dependants(uid) {
             if let Some((dependant, _)) = self.live(&dependant) {
-                self.change(snapshot, &dependant, |object| drop_owners(object, &[&owner]));
+                forgotten &= self.change(snapshot, &dependant, |object| drop_owners(object, &[&owner]));
             }
         }
-        self.change(snapshot, key, |object| remove_finalizer(object, ORPHAN));
+        // Without the finalizer, the dependants would be deleted.
+        forgotten && self.change(snapshot, key, |object| remove_finalizer(object, ORPHAN))
     }
 
-    fn finish_foreground(&self, snapshot: &Snapshot, uid: &str, key: &Key) {
+    fn finish_foreground(&self, snapshot: &Snapshot, uid: &str, key: &Key) -> bool {
         let blocked =
             self.graph.dependants(uid).iter().filter_map(|dependant| self.live(dependant)).any(|(_, dependant)| {
                 owners(dependant.value()).iter().any(|owner| owner.uid == uid && owner.blocks_deletion)
             });
-        if !blocked {
-            self.change(snapshot, key, |object| remove_finalizer(object, FOREGROUND));
-        }
+        blocked || self.change(snapshot, key, |object| remove_finalizer(object, FOREGROUND))
     }
 
-    fn change(&self, snapshot: &Snapshot, key: &Key, with: impl Fn(&mut Value)) {
-        if let Some(resource) = snapshot.table(&key.resource) {
-            change(&self.api, resource, key, with);
-        }
+    /// Whether no policy denies the change.
+    fn change(&self, snapshot: &Snapshot, key: &Key, with: impl Fn(&mut Value)) -> bool {
+        let Some(resource) = snapshot.table(&key.resource) else { return true };
+        let admitted = Cell::new(true);
+        change_if(&self.api, resource, key, with, |old, object| {
+            admitted.set(self.api.admits_update(&self.user, resource, key, (old, object)));
+            admitted.get()
+        });
+        admitted.get()
     }
 }
 

@@ -14,10 +14,24 @@ use crate::{
 /// Changes a stored object until it is written; a change that changes nothing writes nothing, and an object that is being
 /// deleted and is no longer held goes. `None` when there is no such object.
 pub(super) fn change(api: &Api, resource: &Resource, key: &Key, change: impl Fn(&mut Value)) -> Option<Arc<Object>> {
+    change_if(api, resource, key, change, |_, _| true)
+}
+
+/// Like [`change`], if the object before and after the change are admitted. `None` when they are not, too.
+pub(super) fn change_if(
+    api: &Api,
+    resource: &Resource,
+    key: &Key,
+    change: impl Fn(&mut Value),
+    admits: impl Fn(&Value, &Value) -> bool,
+) -> Option<Arc<Object>> {
     loop {
         let current = api.store.get(key)?;
         let mut next = current.value().clone();
         change(&mut next);
+        if next != *current.value() && !admits(current.value(), &next) {
+            return None;
+        }
         let result = if metadata::is_deleting(&next) && !is_held(resource, &next) {
             api.store.delete(key, current.revision(), Some(next))
         } else if next == *current.value() {

@@ -6,6 +6,7 @@ use k8s_openapi::{
     api::{
         admissionregistration::v1::ValidatingAdmissionPolicy,
         coordination::v1::{Lease, LeaseSpec},
+        core::v1::ServiceAccount,
         rbac::v1::ClusterRole,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -82,11 +83,18 @@ async fn the_doctor_finds_what_is_missing_or_different() {
     let names = crds.list(&kube::api::ListParams::default()).await.unwrap();
     assert!(names.items.len() > 5);
     crds.delete("catalogs.chandler.dev", &DeleteParams::default()).await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+    for tenant in ["team-a", "team-a-b"] {
+        let annotations = json!({"chandler.dev/bundledeployments": format!("{tenant}-*")});
+        let account = json!({"metadata": {"name": tenant, "annotations": annotations}});
+        accounts.create(&PostParams::default(), &serde_json::from_value(account).unwrap()).await.unwrap();
+    }
     let broken = doctor("admin", "json");
     let findings = json(&broken);
     assert_eq!(broken.code, Some(1));
     for (check, expected) in [
         ("clock", vec!["Warning"]),
+        ("accounts", vec!["Warning"]),
         ("permissions", vec!["Problem"]),
         ("admission policies", vec!["Warning", "Warning"]),
         ("CRDs", vec!["Problem"]),
@@ -99,6 +107,7 @@ async fn the_doctor_finds_what_is_missing_or_different() {
         "ValidatingAdmissionPolicy chandler-accounts does not exist",
         "ValidatingAdmissionPolicy chandler-records is not as in this version of the command: spec.validations",
         "CustomResourceDefinition catalogs.chandler.dev does not exist",
+        "default/team-a (team-a-*) and default/team-a-b (team-a-b-*) list the same names",
         "300 seconds ahead",
     ] {
         let is_near = message.contains("seconds") && broken.stdout.contains("seconds ahead");
