@@ -54,6 +54,7 @@ impl Rollout {
     /// does this only for the kinds that it knows. It may not know kinds of new CustomResourceDefinitions yet, and would delete
     /// their objects later.
     pub async fn remove_owner_references(&self, owner: &Owner) -> Result<(), RolloutError> {
+        self.tearing_down.lock().remove(&owner.uid);
         if owner.elsewhere || owner.ledger()?.holdings().is_empty() {
             return Ok(());
         }
