@@ -222,10 +222,16 @@ impl Placeholders {
         let mut result = String::new();
         let mut rest = text.as_str();
         while let Some(start) = rest.find(|character: char| character.is_ascii_hexdigit()) {
-            let (before, run) = rest.split_at(start);
-            let end = run.find(|character: char| !character.is_ascii_hexdigit()).unwrap_or(run.len());
-            let (run, after) = run.split_at(end);
+            let (before, found) = rest.split_at(start);
             result.push_str(before);
+            // Only of an object that is gone: the others are known.
+            if let Some(after) = after_uid(found) {
+                result.push_str("UID");
+                rest = after;
+                continue;
+            }
+            let end = found.find(|character: char| !character.is_ascii_hexdigit()).unwrap_or(found.len());
+            let (run, after) = found.split_at(end);
             if run.len() == DIGEST {
                 result.push_str("DIGEST");
                 result.push_str(&self.number(run).to_string());
@@ -244,6 +250,15 @@ impl Placeholders {
             self.digests.len() - 1
         })
     }
+}
+
+/// What follows the UID with which a text begins.
+fn after_uid(text: &str) -> Option<&str> {
+    let (uid, after) = text.split_at_checked(36)?;
+    let groups: Vec<&str> = uid.split('-').collect();
+    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    let is_hexadecimal = groups.iter().all(|group| group.chars().all(|character| character.is_ascii_hexdigit()));
+    (lengths == [8, 4, 4, 4, 12] && is_hexadecimal).then_some(after)
 }
 
 fn identity(object: &Value) -> Option<Identity> {
@@ -275,6 +290,16 @@ fn replace_ca_bundles(value: &mut Value, identity: Option<&Identity>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn uids_of_objects_that_are_gone_are_placeholders() {
+        let replaced = |text: &str| Placeholders::default().replace(text.to_owned());
+        let (uid, digest) = ("1bbe457e-32a1-4249-b8ba-4fd85d38a923", "a".repeat(DIGEST));
+        assert_eq!(replaced(&format!("4.{uid}.{digest}")), "4.UID.DIGEST0");
+        for text in ["4.1bbe457e-32a1-4249-b8ba-4fd85d38a92", "1bbe457e-32a1", "é"] {
+            assert_eq!(replaced(text), text);
+        }
+    }
 
     #[test]
     fn values_that_differ_between_runs_are_ignored() {
