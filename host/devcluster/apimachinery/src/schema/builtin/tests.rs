@@ -238,7 +238,9 @@ fn a_workload_selects_its_pods_for_good() {
 
 #[test]
 fn a_stateful_set_mounts_its_claims() {
-    let mut set = defaulted("apps", "StatefulSet", deployment());
+    let mut set = deployment();
+    set["kind"] = json!("StatefulSet");
+    let mut set = defaulted("apps", "StatefulSet", set);
     set["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
     let missing = "spec.template.spec.containers[0].volumeMounts[0].name: Not found: \"data\"";
     assert_eq!(errors("apps", "StatefulSet", &set, None), [missing]);
