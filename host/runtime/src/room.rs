@@ -104,16 +104,16 @@ mod tests {
     fn an_object_keeps_its_room_and_a_deleted_one_frees_it() {
         let mut room = Room::default();
         let mut number = 0;
-        while apply(&mut room, object(&number.to_string(), 7 << 10)) {
+        while apply(&mut room, object(&number.to_string(), 4 << 10)) {
             number += 1;
         }
-        assert!(apply(&mut room, object("0", 7 << 10)), "it had room before");
-        assert!(!apply(&mut room, object("0", (7 << 10) + 200)), "it grows");
+        assert!(apply(&mut room, object("0", 4 << 10)), "it had room before");
+        assert!(!apply(&mut room, object("0", 6 << 10)), "it grows");
         assert!(apply(&mut room, object("1", 1)));
         assert_eq!(room.larger.len(), number - 2);
-        room.take(&mut Event::Delete(object("2", 7 << 10)));
+        room.take(&mut Event::Delete(object("2", 4 << 10)));
         assert_eq!(room.larger.len(), number - 3);
-        assert!(apply(&mut room, object("new", 7 << 10)));
+        assert!(apply(&mut room, object("new", 4 << 10)));
     }
 
     #[test]
