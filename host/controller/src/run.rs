@@ -246,7 +246,7 @@ async fn reconcile_until_rewind(
     let operator_states = Arc::new(PlatformOperatorStates::new(&operators, platform));
     let in_force = Arc::new(Policies::new(&policies, platform));
     let (decisions, changes) = (Arc::<DecisionQueue>::default(), Arc::<ClusterOperatorChanges>::default());
-    // With `--accounts-in`, administrators create the accounts, and may keep those of all tenants in one namespace.
+    // With `--accounts-in`, administrators create the accounts, and may keep the accounts of all tenants in one namespace.
     let by_account = !options.accounts.namespaces.is_empty();
     let limit = StorageLimit { bytes: options.stored_release_bytes, by_account };
     let records = Arc::new(Records::new(&client, &options.system_namespace).limited(limit));

@@ -63,7 +63,7 @@ pub enum RecordError {
     /// The records and releases of a tenant take as much as they may together.
     #[error(
         "the records and releases of {tenant} take as much of the system namespace as --release-storage-limit allows ({limit} bytes), and the release of \
-         {owner} does not fit: delete BundleDeployments of {tenant}, or have an administrator raise the limit. What is installed stays and is repaired"
+         {owner} does not fit: delete BundleDeployments of {tenant}, or have an administrator raise the limit. Installed objects stay and are repaired"
     )]
     StorageFull {
         /// The name of the BundleDeployment.

@@ -463,7 +463,7 @@ fn about_config_maps<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         (author, Request::Delete(map("loose", false)), None),
         (author, from(&["used"]), None),
         (author, from(&["used", "missing"]), None),
-        // Decisions of Resolutions are no parameters of the policy. The controller refuses what is not immutable.
+        // The policy takes no decisions of Resolutions as parameters. The controller refuses what is not immutable.
         (author, from(&["labelled"]), None),
         // A name in a spec keeps neither the controller nor an administrator from writing and deleting objects of the controller.
         (&users.controller, Request::Delete(map("used", true)), None),

@@ -98,7 +98,7 @@ async fn a_resolution_that_takes_too_much_memory_is_reported() {
     let resolution: Resolution = serde_json::from_value(json!({
         "metadata": {"name": world.name()},
         "spec": {
-            "constraints": [],
+            "packages": [],
             "output": {"type": "ResolveSet", "resolveSet": {"installNamespace": world.namespace, "config": {"app": {"dense": dense}}}},
         },
     }))

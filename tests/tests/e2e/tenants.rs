@@ -386,7 +386,7 @@ async fn a_set_is_orphaned_with_the_shipped_policies() {
     let decision = decisions.get(&format!("{set}-1")).await.expect("the decision stays");
     assert!(decision.owner_references().is_empty(), "{decision:?}");
     assert_eq!(shop.installed_in(&tenants.tenant, "app").await.as_deref(), Some("1.0.0"));
-    // What is left belongs to the tenant still.
+    // The BundleDeployment still belongs to the tenant.
     let deployments: Api<BundleDeployment> = Api::all(mallory.clone());
     deployments.delete(&set, &DeleteParams::default()).await.expect("it is the tenant's");
     wait::until(&deployments, &set, "gone", |deployment| deployment.is_none()).await;

@@ -102,8 +102,8 @@ pub struct Controller {
 
     /// Most bytes of records and releases in Secrets of the system namespace, for all ServiceAccounts of a namespace together: a quantity such as 256Mi
     ///
-    /// Beyond it no further revision begins; what is installed stays and is repaired. With --accounts-in it is the limit of each ServiceAccount. What is
-    /// installed without one does not count.
+    /// Beyond it no further revision begins; what is installed stays and is repaired. With --accounts-in it is the limit of each ServiceAccount.
+    /// Records of BundleDeployments without one do not count.
     #[arg(long, value_name = "QUANTITY", default_value = "256Mi", value_parser = values::bytes)]
     pub release_storage_limit: u64,
 
