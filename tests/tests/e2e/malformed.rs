@@ -95,14 +95,15 @@ async fn a_resolution_that_takes_too_much_memory_is_reported() {
     let world = World::new().await;
     let resolutions: Api<Resolution> = Api::all(world.client.clone());
     let dense = vec![json!({"": 0}); 30_000];
-    let resolution: Resolution = serde_json::from_value(json!({
+    let mut resolution = json!({
         "metadata": {"name": world.name()},
         "spec": {
             "packages": [],
             "output": {"type": "ResolveSet", "resolveSet": {"installNamespace": world.namespace, "config": {"app": {"dense": dense}}}},
         },
-    }))
-    .expect("a Resolution");
+    });
+    world.mark(&mut resolution);
+    let resolution: Resolution = serde_json::from_value(resolution).expect("a Resolution");
     resolutions.create(&PostParams::default(), &resolution).await.expect("the API server accepts it");
     let stalled = wait::until(&resolutions, &world.name(), "reported", |resolution| {
         let status = resolution.and_then(|resolution| resolution.status.as_ref());
