@@ -46,8 +46,9 @@ pub struct AdoptedObject {
 /// What happens to the objects when the BundleDeployment is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deletion {
-    /// Delete, the default, deletes the objects of the bundle with the BundleDeployment, in the reverse order of their
-    /// application. Orphan leaves all objects in the cluster and removes the labels and owner references of Chandler.
+    /// Delete deletes the objects of the bundle with the BundleDeployment, in the reverse order of their application. Orphan leaves all
+    /// objects in the cluster and removes the labels and owner references of Chandler. If this is not set, the objects are deleted,
+    /// but those with the annotation helm.sh/resource-policy: keep are left, also when a new release no longer has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "enumeration::<DeletionPolicy>")]
     pub policy: Option<DeletionPolicy>,
@@ -62,10 +63,9 @@ pub struct Deletion {
 }
 
 /// Whether the objects are deleted with their BundleDeployment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeletionPolicy {
-    /// The objects are deleted.
-    #[default]
+    /// The objects are deleted, also those with the annotation `helm.sh/resource-policy: keep`.
     Delete,
     /// The objects stay in the cluster.
     Orphan,

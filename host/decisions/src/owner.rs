@@ -78,6 +78,8 @@ fn collisions(protection: CollisionProtection) -> chandler_rollout::CollisionPro
 fn deletion(deletion: Deletion) -> chandler_rollout::Deletion {
     chandler_rollout::Deletion {
         orphan: deletion.policy == Some(DeletionPolicy::Orphan),
+        // A policy that is not set keeps what the bundle asks to keep.
+        delete_kept: deletion.policy == Some(DeletionPolicy::Delete),
         crds: match deletion.crds {
             None => CrdPolicy::WhileUnused,
             Some(CrdDeletion::Keep) => CrdPolicy::Keep,

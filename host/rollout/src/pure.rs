@@ -40,6 +40,7 @@ pub(crate) mod replacement;
 pub mod report;
 pub(crate) mod request;
 pub(crate) mod reserved;
+pub(crate) mod resource_policy;
 pub(crate) mod rollback;
 pub mod seal;
 pub(crate) mod secrets;

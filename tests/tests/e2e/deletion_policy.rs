@@ -34,7 +34,7 @@ fn group(world: &World) -> String {
     format!("{}.example.com", world.namespace)
 }
 
-const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: operator}\n";
+pub(crate) const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: operator}\n";
 
 /// A bundle with a CRD and an object that represents its operator.
 async fn pushed(world: &World) -> String {
@@ -42,28 +42,28 @@ async fn pushed(world: &World) -> String {
     world.push(&bundle).await
 }
 
-fn oxen(world: &World) -> Api<DynamicObject> {
+pub(crate) fn oxen(world: &World) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk(&group(world), "v1", "Ox");
     let resource = ApiResource::from_gvk_with_plural(&kind, "oxen");
     Api::namespaced_with(world.client.clone(), &world.namespace, &resource)
 }
 
-async fn create_ox(world: &World, name: &str, finalizers: &[&str]) {
+pub(crate) async fn create_ox(world: &World, name: &str, finalizers: &[&str]) {
     let api_version = format!("{}/v1", group(world));
     let ox = json!({"apiVersion": api_version, "kind": "Ox", "metadata": {"name": name, "finalizers": finalizers}});
     let ox = serde_json::from_value(ox).expect("an ox");
     oxen(world).create(&PostParams::default(), &ox).await.expect("an ox");
 }
 
-fn crds(world: &World) -> Api<CustomResourceDefinition> {
+pub(crate) fn crds(world: &World) -> Api<CustomResourceDefinition> {
     Api::all(world.client.clone())
 }
 
-async fn delete(world: &World, name: &str) {
+pub(crate) async fn delete(world: &World, name: &str) {
     world.deployments().delete(name, &DeleteParams::default()).await.expect("the object exists");
 }
 
-async fn gone(world: &World, name: &str) {
+pub(crate) async fn gone(world: &World, name: &str) {
     wait::until(&world.deployments(), name, "gone", |deployment| deployment.is_none()).await;
 }
 
@@ -77,7 +77,7 @@ async fn reports(world: &World, name: &str, reason: &str, part: &str) {
 }
 
 /// Whether an object has no marks of any BundleDeployment.
-fn is_unmarked(metadata: &ObjectMeta) -> bool {
+pub(crate) fn is_unmarked(metadata: &ObjectMeta) -> bool {
     let ours = |name: &String| name.starts_with("applyset.") || name.starts_with("core.rukpak.io/");
     metadata.owner_references.as_ref().is_none_or(Vec::is_empty)
         && !metadata.labels.iter().flatten().any(|(name, _)| ours(name))

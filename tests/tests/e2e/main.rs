@@ -92,6 +92,7 @@ mod repair_isolation;
 mod request_counts;
 mod resolution_crashes;
 mod resolutions;
+mod resource_policy;
 mod revisions;
 mod seeded_faults;
 mod shared_cache;

@@ -155,6 +155,15 @@ async fn bundle(
     if let Some(origin) = origin {
         return source::open(&origin, place.cache, &options.registry).await;
     }
+    if matches!(source, Source::Upload(_)) {
+        let error = format!(
+            "the files of {name} were uploaded to the content service, and this command does not read them there"
+        );
+        return Err(CommandError::failed(error).hint(format!(
+            "name the files on this machine: `chandler diff {name} ./FILES`, `--bundle ./FILES` of other commands; `chandler content {name} --to \
+             ./FILES` downloads them"
+        )));
+    }
     let system = SystemNamespace::new(client.clone(), system_namespace.to_owned(), false);
     let images = source::images(source::store(place.cache).await?, &options.registry)?;
     let account = account::recorded(deployment, &AccountPolicy::OPTIONAL);

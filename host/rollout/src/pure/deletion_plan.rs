@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::pure::{
     crd::is_crd,
     policy::{CrdPolicy, Deletion},
-    removal_order,
+    removal_order, resource_policy,
     situation::deletion_rank,
 };
 
@@ -31,6 +31,8 @@ pub(crate) trait Unwanted {
     fn key(&self) -> &ObjectKey;
     /// Whether it is being deleted already.
     fn is_terminating(&self) -> bool;
+    /// Whether its annotation keeps it in the cluster.
+    fn asks_to_stay(&self) -> bool;
     /// The members of a set that it depends on; `None` if it cannot be a member of a set.
     fn depends_on(&self) -> Option<Vec<&str>>;
 }
@@ -70,7 +72,7 @@ impl<T> DeletionPlan<T> {
     }
 }
 
-/// Plans the deletion of these objects; `used` are the CRDs with custom resources that are not among the objects.
+/// Plans the deletion of these objects; `used` are the CRDs with custom resources that are not among the objects, and that are not kept.
 ///
 /// A teardown never deletes custom resources of other users: while one CRD stays, every object stays.
 pub(crate) fn plan_deletion<T: Unwanted>(
@@ -84,12 +86,14 @@ pub(crate) fn plan_deletion<T: Unwanted>(
         deletion_plan.orphan = objects;
         return deletion_plan;
     }
+    let (kept, objects) = resource_policy::split(deletion, objects);
     let stays =
         |object: &T| deletion.crds == CrdPolicy::WhileUnused && used.contains(object.key()) && !object.is_terminating();
     if reason == DeletionReason::Teardown && objects.iter().any(stays) {
-        deletion_plan.keep = objects;
+        deletion_plan.keep = kept.into_iter().chain(objects).collect();
         return deletion_plan;
     }
+    deletion_plan.orphan = kept;
     let mut ranks: BTreeMap<(bool, Reverse<Phase>, bool, usize), Vec<T>> = BTreeMap::new();
     let members = objects.iter().filter_map(|object| Some((object.key().name.as_str(), object.depends_on()?)));
     let rounds = removal_order::rounds(&members.collect());
@@ -208,6 +212,10 @@ mod tests {
             self.1
         }
 
+        fn asks_to_stay(&self) -> bool {
+            self.0.name == "kept"
+        }
+
         fn depends_on(&self) -> Option<Vec<&str>> {
             // The next letter.
             let next = ["b", "c", "d", "e", "f"].into_iter().find(|next| *next > self.0.name.as_str());
@@ -231,7 +239,7 @@ mod tests {
     }
 
     fn deletion(crds: CrdPolicy) -> Deletion {
-        Deletion { orphan: false, crds }
+        Deletion { crds, ..Deletion::default() }
     }
 
     fn names(things: &[Vec<Thing>]) -> Vec<Vec<&str>> {
@@ -330,12 +338,16 @@ mod tests {
             Just(("CustomResourceDefinition", "apiextensions.k8s.io")),
             Just(("Database", "example.com")),
         ];
-        (kind, "[a-f]", any::<bool>()).prop_map(|((kind, group), name, going)| thing(kind, group, &name, going))
+        (kind, "[a-f]|kept", any::<bool>()).prop_map(|((kind, group), name, going)| thing(kind, group, &name, going))
     }
 
     fn any_deletion() -> impl Strategy<Value = Deletion> {
         let crds = prop_oneof![Just(CrdPolicy::WhileUnused), Just(CrdPolicy::Keep), Just(CrdPolicy::Delete)];
-        (any::<bool>(), crds).prop_map(|(orphan, crds)| Deletion { orphan, crds })
+        (any::<bool>(), any::<bool>(), crds).prop_map(|(orphan, delete_kept, crds)| Deletion {
+            orphan,
+            delete_kept,
+            crds,
+        })
     }
 
     proptest! {
@@ -361,6 +373,10 @@ mod tests {
             }
             if teardown && deletion.orphan {
                 prop_assert_eq!(deletion_plan.orphan.len(), objects.len());
+            }
+            if !deletion.delete_kept {
+                let asks = |thing: &Thing| thing.asks_to_stay() && !thing.is_terminating() && !is_crd(&thing.0);
+                prop_assert!(!deletion_plan.deleted().any(asks));
             }
             for thing in deletion_plan.deleted().filter(|thing| is_crd(&thing.0) && !thing.1) {
                 prop_assert!(deletion.crds != CrdPolicy::Keep);

@@ -4,7 +4,7 @@ use chandler_core::ObjectKey;
 use kube::api::ApiResource;
 use serde_json::Value;
 
-use crate::pure::{deletion_plan::Unwanted, dependents, live};
+use crate::pure::{deletion_plan::Unwanted, dependents, live, resource_policy};
 
 /// An object of the owner.
 #[derive(Clone, Debug)]
@@ -21,6 +21,10 @@ impl Unwanted for Member {
 
     fn is_terminating(&self) -> bool {
         live::is_terminating(&self.object)
+    }
+
+    fn asks_to_stay(&self) -> bool {
+        resource_policy::asks_to_stay(&self.key, &self.object)
     }
 
     fn depends_on(&self) -> Option<Vec<&str>> {

@@ -14,11 +14,13 @@ pub enum CollisionProtection {
     None,
 }
 
-/// What happens to the objects of an owner that is deleted, and to CRDs that a release no longer contains.
+/// What happens to the objects of an owner that is deleted, and to objects that a release no longer contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deletion {
     /// Whether all objects are orphaned when the owner is deleted.
     pub orphan: bool,
+    /// Whether objects are deleted that have the annotation `helm.sh/resource-policy: keep`. They are orphaned otherwise.
+    pub delete_kept: bool,
     /// What happens to CustomResourceDefinitions.
     pub crds: CrdPolicy,
 }

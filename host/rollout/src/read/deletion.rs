@@ -10,11 +10,12 @@ use crate::{
     pure::{
         conversion::DeletedServices,
         crd::is_crd,
-        deletion_plan::{CrdInUse, DeletionPlan, DeletionPreview, DeletionReason, plan_deletion},
+        deletion_plan::{CrdInUse, DeletionPlan, DeletionPreview, DeletionReason, Unwanted as _, plan_deletion},
         error::RolloutError,
         member::Member,
         owner::Owner,
         policy::CrdPolicy,
+        resource_policy,
     },
     read::{
         custom_resources::{self, CountMode},
@@ -29,11 +30,25 @@ pub(crate) async fn unwanted(
     owner: &Owner,
     stale: Vec<Member>,
 ) -> Result<DeletionPlan<Member>, RolloutError> {
-    let matters = owner.deletion.crds != CrdPolicy::Keep;
-    let in_use =
-        if matters { custom_resources::in_use(cluster, &stale, CountMode::Existence).await? } else { Vec::new() };
+    let (stale, in_use) = in_use(cluster, owner, stale, CountMode::Existence).await?;
     let used = in_use.into_iter().map(|in_use| in_use.crd).collect();
     Ok(plan_deletion(owner.deletion, DeletionReason::Prune, stale, &used))
+}
+
+/// Objects, and the CRDs among them with custom resources that would be deleted with them.
+async fn in_use(
+    cluster: &Cluster,
+    owner: &Owner,
+    members: Vec<Member>,
+    custom_resources: CountMode,
+) -> Result<(Vec<Member>, Vec<CrdInUse>), RolloutError> {
+    if owner.deletion.crds == CrdPolicy::Keep {
+        return Ok((members, Vec::new()));
+    }
+    let (kept, mut members) = resource_policy::split(owner.deletion, members);
+    let in_use = custom_resources::in_use(cluster, &members, custom_resources).await?;
+    members.extend(kept);
+    Ok((members, in_use))
 }
 
 /// The plan of a teardown.
@@ -71,17 +86,19 @@ pub(crate) async fn plan(
         let deletion_plan = DeletionPlan { orphan: members, ..DeletionPlan::default() };
         return Ok(Some(TeardownPlan { deletion_plan, in_use: Vec::new(), orphaned: loose, all_stay: true }));
     }
-    let keeps = owner.deletion.crds == CrdPolicy::Keep;
+    let keeps_crds = owner.deletion.crds == CrdPolicy::Keep;
+    let asks_to_stay = |member: &Member| !owner.deletion.delete_kept && member.asks_to_stay();
+    let is_kept = |member: &Member| keeps_crds && is_crd(&member.key) || asks_to_stay(member);
     // In another cluster, the record is all that is known of objects without the labels of the set.
     let may_stray = !owner.elsewhere;
-    if may_stray && (owner.deletion.orphan || keeps && members.iter().any(|member| is_crd(&member.key))) {
+    if may_stray && (owner.deletion.orphan || members.iter().any(is_kept)) {
         let dependents_outside_set = snapshot::dependents_outside_set(cluster, discovery, owner, &parent).await?;
-        members.extend(dependents_outside_set.into_iter().filter(|stray| owner.deletion.orphan || is_crd(&stray.key)));
+        members.extend(dependents_outside_set.into_iter().filter(|stray| owner.deletion.orphan || is_kept(stray)));
     }
-    let in_use = if owner.deletion.orphan || keeps {
-        Vec::new()
+    let (members, in_use) = if owner.deletion.orphan {
+        (members, Vec::new())
     } else {
-        custom_resources::in_use(cluster, &members, custom_resources).await?
+        in_use(cluster, owner, members, custom_resources).await?
     };
     let used: BTreeSet<_> = in_use.iter().map(|in_use| in_use.crd.clone()).collect();
     let mut deletion_plan = plan_deletion(owner.deletion, DeletionReason::Teardown, members, &used);

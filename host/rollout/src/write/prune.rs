@@ -7,11 +7,13 @@ use futures::FutureExt as _;
 use crate::{
     client::{cluster::Cluster, concurrent::all, writes::Deleted},
     pure::{
+        deletion_plan::Unwanted as _,
         error::{ApiError, ObjectFailure, RolloutError, object_failure},
         live,
         member::Member,
         owner::Owner,
         report::Unhealthy,
+        resource_policy,
     },
     read::terminating,
 };
@@ -104,11 +106,14 @@ async fn delete(cluster: &Cluster, owner: &Owner, member: &Member) -> Result<Del
     }
     let again = async {
         match member.now(cluster).await?.filter(|object| live::foreign_owner(object, owner).is_none()) {
-            Some(object) if live::same_claims(&member.object, &object) => {
+            Some(object)
+                if live::same_claims(&member.object, &object)
+                    && resource_policy::asks_to_stay(&member.key, &object) == member.asks_to_stay() =>
+            {
                 cluster.delete(&member.resource, &object).await
             }
-            // It was orphaned meanwhile, for example. The caller must decide again.
-            Some(_) => Err(ApiError::Conflict("its owner changed since it was read".to_owned())),
+            // It was orphaned meanwhile, or is to be kept now, for example. The caller must decide again.
+            Some(_) => Err(ApiError::Conflict("its owner or its resource policy changed since it was read".to_owned())),
             None => Ok(Deleted::Gone),
         }
     };
