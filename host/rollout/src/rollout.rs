@@ -190,6 +190,7 @@ impl Rollout {
     ) -> Result<T, RolloutError> {
         if let Err(error) = &result {
             self.recent.doubt(owner.account.as_ref(), error);
+            self.discovery.doubt(error);
         }
         match (result, self.access_review(actor, owner)) {
             (Err(error), Some(access_review)) if error.is_forbidden() => {

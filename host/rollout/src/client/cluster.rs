@@ -188,7 +188,7 @@ impl Cluster {
     }
 
     /// The names of all objects of a kind, in one namespace or cluster-scoped, or `None` if there are many more of them than
-    /// `wanted`.
+    /// `wanted`. A kind that is not served has none.
     pub(crate) async fn names(
         &self,
         resource: &ApiResource,
@@ -199,7 +199,10 @@ impl Cluster {
         let mut next = None;
         loop {
             let place = after_place(PAGE, next.as_deref());
-            let page = self.part(resource, namespace, &place, Request::list_metadata).await?;
+            let page = match self.part(resource, namespace, &place, Request::list_metadata).await {
+                Err(ApiError::NotFound(_)) => return Ok(Some(names)),
+                page => page?,
+            };
             names.extend(page.objects.iter().map(|object| live::text(object, "/metadata/name").to_owned()));
             next = page.next;
             if next.is_none() {

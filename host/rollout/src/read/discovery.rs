@@ -1,20 +1,24 @@
 //! Discovery of the kinds that the API server serves.
 //!
 //! One document per group and version is fetched when one of its kinds is first needed. A kind that was found is cached for ten
-//! minutes, since neither its plural nor its scope ever changes. A kind that was not found is looked up again after a second: a
-//! CRD may define it at any time.
+//! minutes, since neither its plural nor its scope ever changes; it is forgotten when the API server answers that it no longer serves it. A kind
+//! that was not found is looked up again after a second: a CRD may define it at any time.
 
 use std::{
     collections::{BTreeSet, HashMap},
     time::{Duration, Instant},
 };
 
+use chandler_core::{ObjectKey, is_custom_group};
 use chandler_turns::KeyedLocks;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
 use kube::{Client, api::ApiResource};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::pure::{desired::Served, error::ApiError};
+use crate::pure::{
+    desired::Served,
+    error::{ApiError, RolloutError},
+};
 
 /// How long a document is cached.
 const TRUSTED: Duration = Duration::from_mins(10);
@@ -146,6 +150,23 @@ impl Discovery {
         documents
             .by_api_version
             .retain(|api_version, _| api_version.split_once('/').map_or("", |(group, _)| group) != group);
+    }
+
+    /// Drops the documents that an error casts doubt on, and returns whether it did: the API server found no place for an object of a kind that
+    /// it served before. The CRD was deleted since.
+    pub(crate) fn doubt(&self, error: &RolloutError) -> bool {
+        let RolloutError::Objects(failures) = error else { return false };
+        let is_known = |key: &ObjectKey| self.known_kind(&key.group, &key.version, &key.kind).is_some();
+        let doubted: BTreeSet<&str> = failures
+            .iter()
+            .filter(|failure| matches!(failure.error, ApiError::NotFound(_)) && is_known(&failure.object))
+            .map(|failure| failure.object.group.as_str())
+            .filter(|group| is_custom_group(group))
+            .collect();
+        for group in &doubted {
+            self.forget(group);
+        }
+        !doubted.is_empty()
     }
 
     fn remembered(&self, group: &str, version: &str) -> Option<Document> {

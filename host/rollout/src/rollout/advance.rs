@@ -41,7 +41,11 @@ impl Rollout {
         let purpose = if begun.is_some() { Purpose::Wait } else { Purpose::Write };
         let actor = self.actor_for(owner, purpose).await?;
         let mut reviewed = begun.as_ref().map(|begun| begun.reviewed).unwrap_or_default();
-        let result = Box::pin(self.advance_as(&actor, request, begun.is_some(), &mut reviewed)).await;
+        let mut result = Box::pin(self.advance_as(&actor, request, begun.is_some(), &mut reviewed)).await;
+        if result.as_ref().is_err_and(|error| self.discovery.doubt(error)) {
+            // A kind is no longer served, which needs a CRD or another plan.
+            result = Box::pin(self.advance_as(&actor, request, begun.is_some(), &mut reviewed)).await;
+        }
         if let Err(RolloutError::Collisions(found)) = &result {
             record::note(owner.ledger()?, Settlement { gone: owner.given_up(found), ..Settlement::default() }).await?;
         }

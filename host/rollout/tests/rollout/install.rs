@@ -148,3 +148,27 @@ async fn a_stage_begins_when_the_one_before_is_healthy() {
     assert!(done.is_complete(), "{done:?}");
     assert_eq!(done.changes().to_string(), "created ConfigMap install/later\nunchanged: 1");
 }
+
+/// A release with a CRD and so many of its custom resources.
+fn herd(count: usize) -> Vec<(u32, Value)> {
+    let oxen = [(0, oxen(json!({"legs": {"type": "integer"}})))];
+    oxen.into_iter().chain((0..count).map(|number| (0, ox(&format!("ox-{number}"), json!({}))))).collect()
+}
+
+#[tokio::test]
+async fn a_kind_whose_crd_was_deleted_is_defined_again() {
+    // Few objects are looked up one by one, and many with a list.
+    for count in [1, 20] {
+        let stage = Stage::set().await;
+        let release = release(&herd(count));
+        stage.complete(&release).await;
+        stage.remove(&key("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "oxen.example.com")).await;
+        assert_eq!(stage.complete(&release).await.created.len(), count + 1);
+
+        // The same process installs what it deleted.
+        assert_eq!(stage.tear_down().await.len(), count + 1);
+        let preview = stage.rollout.preview(&RolloutRequest::new(&stage.owner, &release)).await;
+        assert!(preview.is_ok(), "{preview:?}");
+        assert_eq!(stage.complete(&release).await.created.len(), count + 1);
+    }
+}
