@@ -318,6 +318,13 @@ async fn the_controller_has_exactly_the_permissions_it_needs() {
     world.delete(&bell).await;
     world.delete(&name).await;
     classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("the object exists");
+    // On a fast machine, all of this takes less time than the Leases are valid.
+    let common = installations_lease(&world);
+    wait::eventually("the Lease of all installations is renewed", || async {
+        let made = made.lock().expect("no other thread panics");
+        made.iter().any(|made: &Made| made.verb == "update" && made.resource == "leases" && made.name == common)
+    })
+    .await;
     // It releases its Lease, and keeps its installation's.
     world.stop_controller().await;
     let leases: Api<Lease> = Api::namespaced(world.client.clone(), INSTALLATIONS_NAMESPACE);
