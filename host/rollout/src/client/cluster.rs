@@ -156,11 +156,8 @@ impl Cluster {
         namespace: &str,
         parameters: &ListParams,
     ) -> Result<Vec<Value>, ApiError> {
-        match self.part(resource, Some(namespace), parameters, Request::list).await {
-            Ok(page) => Ok(page.objects),
-            Err(ApiError::NotFound(_)) => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
+        let page = self.served_part(resource, Some(namespace), parameters, Request::list).await?;
+        Ok(page.map(|page| page.objects).unwrap_or_default())
     }
 
     /// One page of the objects of a kind in all namespaces, after a continue token.
@@ -199,9 +196,8 @@ impl Cluster {
         let mut next = None;
         loop {
             let place = after_place(PAGE, next.as_deref());
-            let page = match self.part(resource, namespace, &place, Request::list_metadata).await {
-                Err(ApiError::NotFound(_)) => return Ok(Some(names)),
-                page => page?,
+            let Some(page) = self.served_part(resource, namespace, &place, Request::list_metadata).await? else {
+                return Ok(Some(names));
             };
             names.extend(page.objects.iter().map(|object| live::text(object, "/metadata/name").to_owned()));
             next = page.next;
@@ -226,16 +222,29 @@ impl Cluster {
     ) -> Result<Vec<Value>, ApiError> {
         let mut objects = Vec::new();
         loop {
-            let page = match self.part(resource, namespace, &parameters, list).await {
-                Ok(page) => page,
-                Err(ApiError::NotFound(_)) => return Ok(Vec::new()),
-                Err(error) => return Err(error),
+            let Some(page) = self.served_part(resource, namespace, &parameters, list).await? else {
+                return Ok(Vec::new());
             };
             objects.extend(page.objects.into_iter().filter(keeps));
             match page.next {
                 Some(token) => parameters = parameters.continue_token(&token),
                 None => return Ok(objects),
             }
+        }
+    }
+
+    /// One page of a list; `None` if the kind is not served.
+    async fn served_part(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        parameters: &ListParams,
+        list: List,
+    ) -> Result<Option<Page>, ApiError> {
+        match self.part(resource, namespace, parameters, list).await {
+            Ok(page) => Ok(Some(page)),
+            Err(ApiError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

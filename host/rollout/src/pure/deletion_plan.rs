@@ -12,7 +12,8 @@ use serde::Serialize;
 use crate::pure::{
     crd::is_crd,
     policy::{CrdPolicy, Deletion},
-    removal_order, resource_policy,
+    removal_order,
+    resource_policy::Split,
     situation::deletion_rank,
 };
 
@@ -78,15 +79,14 @@ impl<T> DeletionPlan<T> {
 pub(crate) fn plan_deletion<T: Unwanted>(
     deletion: Deletion,
     reason: DeletionReason,
-    objects: Vec<T>,
+    Split { kept, rest: objects }: Split<T>,
     used: &BTreeSet<ObjectKey>,
 ) -> DeletionPlan<T> {
     let mut deletion_plan = DeletionPlan::default();
     if reason == DeletionReason::Teardown && deletion.orphan {
-        deletion_plan.orphan = objects;
+        deletion_plan.orphan = kept.into_iter().chain(objects).collect();
         return deletion_plan;
     }
-    let (kept, objects) = resource_policy::split(deletion, objects);
     let stays =
         |object: &T| deletion.crds == CrdPolicy::WhileUnused && used.contains(object.key()) && !object.is_terminating();
     if reason == DeletionReason::Teardown && objects.iter().any(stays) {
@@ -199,6 +199,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::pure::resource_policy::split;
 
     #[derive(Clone, Debug, PartialEq)]
     struct Thing(ObjectKey, bool);
@@ -242,6 +243,15 @@ mod tests {
         Deletion { crds, ..Deletion::default() }
     }
 
+    fn plan(
+        deletion: Deletion,
+        reason: DeletionReason,
+        objects: Vec<Thing>,
+        used: &BTreeSet<ObjectKey>,
+    ) -> DeletionPlan<Thing> {
+        plan_deletion(deletion, reason, split(deletion, objects), used)
+    }
+
     fn names(things: &[Vec<Thing>]) -> Vec<Vec<&str>> {
         things.iter().map(|rank| rank.iter().map(|thing| thing.0.name.as_str()).collect()).collect()
     }
@@ -250,7 +260,7 @@ mod tests {
     fn crds_in_use_are_deleted_first_or_kept_or_prevent_the_teardown() {
         let objects = || vec![thing("Deployment", "apps", "operator", false), crd("used", false), crd("idle", false)];
         let used = BTreeSet::from([crd("used", false).0]);
-        let of = |crds, reason| plan_deletion(deletion(crds), reason, objects(), &used);
+        let of = |crds, reason| plan(deletion(crds), reason, objects(), &used);
 
         let deleted = of(CrdPolicy::Delete, DeletionReason::Teardown);
         assert_eq!(names(&deleted.delete), [vec!["used"], vec!["operator"], vec!["idle"]]);
@@ -273,7 +283,7 @@ mod tests {
             thing("Database", "example.com", "x", false),
         ];
         for reason in [DeletionReason::Teardown, DeletionReason::Prune] {
-            let plan = plan_deletion(deletion(CrdPolicy::Keep), reason, objects.clone(), &BTreeSet::new());
+            let plan = plan(deletion(CrdPolicy::Keep), reason, objects.clone(), &BTreeSet::new());
             assert_eq!(names(&plan.delete), [vec!["a", "x"], vec!["b"], vec!["c"]], "{reason:?}");
         }
     }
@@ -283,7 +293,7 @@ mod tests {
         let objects = vec![thing("Deployment", "apps", "operator", false), crd("used", true)];
         let used = BTreeSet::from([crd("used", true).0]);
         for crds in [CrdPolicy::WhileUnused, CrdPolicy::Keep, CrdPolicy::Delete] {
-            let deletion_plan = plan_deletion(deletion(crds), DeletionReason::Teardown, objects.clone(), &used);
+            let deletion_plan = plan(deletion(crds), DeletionReason::Teardown, objects.clone(), &used);
             assert_eq!(names(&deletion_plan.delete), [vec!["used"], vec!["operator"]], "{crds:?}");
         }
     }
@@ -360,7 +370,7 @@ mod tests {
         ) {
             let used: BTreeSet<ObjectKey> = used.iter().map(|name| crd(name, false).0).collect();
             let reason = if teardown { DeletionReason::Teardown } else { DeletionReason::Prune };
-            let deletion_plan = plan_deletion(deletion, reason, objects.clone(), &used);
+            let deletion_plan = plan(deletion, reason, objects.clone(), &used);
 
             let sorted = |things: Vec<&Thing>| {
                 let mut texts: Vec<String> = things.iter().map(|thing| format!("{thing:?}")).collect();

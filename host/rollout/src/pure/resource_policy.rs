@@ -31,12 +31,19 @@ pub(crate) fn asks_to_stay(key: &ObjectKey, object: &Value) -> bool {
     !NEVER_KEPT.contains(&key.group.as_str()) && policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case(KEEP))
 }
 
+/// Objects that are unwanted.
+pub(crate) struct Split<T> {
+    /// They are kept.
+    pub(crate) kept: Vec<T>,
+    pub(crate) rest: Vec<T>,
+}
+
 /// Splits objects into those that are kept, and the rest. Objects that are being deleted are not kept.
 ///
 /// A Namespace with a kept object is kept, and so is a CRD of the API group of a kept custom resource: with them, the object would be deleted.
-pub(crate) fn split<T: Unwanted>(deletion: Deletion, objects: Vec<T>) -> (Vec<T>, Vec<T>) {
+pub(crate) fn split<T: Unwanted>(deletion: Deletion, objects: Vec<T>) -> Split<T> {
     if deletion.delete_kept {
-        return (Vec::new(), objects);
+        return Split { kept: Vec::new(), rest: objects };
     }
     let is_doomed = |object: &T| object.is_terminating() || is_crd(object.key()) && deletion.crds == CrdPolicy::Delete;
     let asking = objects.iter().filter(|object| object.asks_to_stay() && !is_doomed(object));
@@ -46,15 +53,13 @@ pub(crate) fn split<T: Unwanted>(deletion: Deletion, objects: Vec<T>) -> (Vec<T>
         namespaces.extend(namespace.clone());
         groups.extend(is_custom_group(group).then(|| group.clone()));
     }
-    objects.into_iter().partition(|object| {
-        let ObjectKey { group, kind, name, .. } = object.key();
-        let is_needed = if is_crd(object.key()) {
-            name.split_once('.').is_some_and(|(_, group)| groups.contains(group))
-        } else {
-            group.is_empty() && kind == "Namespace" && namespaces.contains(name)
-        };
-        !is_doomed(object) && (object.asks_to_stay() || is_needed)
-    })
+    let is_needed = |key: &ObjectKey| match key.name.split_once('.') {
+        Some((_, group)) if is_crd(key) => groups.contains(group),
+        _ => key.is_namespace() && namespaces.contains(&key.name),
+    };
+    let is_kept = |object: &T| !is_doomed(object) && (object.asks_to_stay() || is_needed(object.key()));
+    let (kept, rest) = objects.into_iter().partition(is_kept);
+    Split { kept, rest }
 }
 
 #[cfg(test)]
@@ -81,7 +86,7 @@ mod tests {
     }
 
     fn kept(deletion: Deletion, objects: Vec<Member>) -> Vec<String> {
-        split(deletion, objects).0.into_iter().map(|object| object.key.name).collect()
+        split(deletion, objects).kept.into_iter().map(|object| object.key.name).collect()
     }
 
     #[test]

@@ -30,25 +30,23 @@ pub(crate) async fn unwanted(
     owner: &Owner,
     stale: Vec<Member>,
 ) -> Result<DeletionPlan<Member>, RolloutError> {
-    let (stale, in_use) = in_use(cluster, owner, stale, CountMode::Existence).await?;
+    let stale = resource_policy::split(owner.deletion, stale);
+    let in_use = in_use(cluster, owner, &stale.rest, CountMode::Existence).await?;
     let used = in_use.into_iter().map(|in_use| in_use.crd).collect();
     Ok(plan_deletion(owner.deletion, DeletionReason::Prune, stale, &used))
 }
 
-/// Objects, and the CRDs among them with custom resources that would be deleted with them.
+/// The CRDs among these objects with custom resources that would be deleted with them.
 async fn in_use(
     cluster: &Cluster,
     owner: &Owner,
-    members: Vec<Member>,
+    members: &[Member],
     custom_resources: CountMode,
-) -> Result<(Vec<Member>, Vec<CrdInUse>), RolloutError> {
+) -> Result<Vec<CrdInUse>, RolloutError> {
     if owner.deletion.crds == CrdPolicy::Keep {
-        return Ok((members, Vec::new()));
+        return Ok(Vec::new());
     }
-    let (kept, mut members) = resource_policy::split(owner.deletion, members);
-    let in_use = custom_resources::in_use(cluster, &members, custom_resources).await?;
-    members.extend(kept);
-    Ok((members, in_use))
+    custom_resources::in_use(cluster, members, custom_resources).await
 }
 
 /// The plan of a teardown.
@@ -95,10 +93,11 @@ pub(crate) async fn plan(
         let dependents_outside_set = snapshot::dependents_outside_set(cluster, discovery, owner, &parent).await?;
         members.extend(dependents_outside_set.into_iter().filter(|stray| owner.deletion.orphan || is_kept(stray)));
     }
-    let (members, in_use) = if owner.deletion.orphan {
-        (members, Vec::new())
+    let members = resource_policy::split(owner.deletion, members);
+    let in_use = if owner.deletion.orphan {
+        Vec::new()
     } else {
-        in_use(cluster, owner, members, custom_resources).await?
+        in_use(cluster, owner, &members.rest, custom_resources).await?
     };
     let used: BTreeSet<_> = in_use.iter().map(|in_use| in_use.crd.clone()).collect();
     let mut deletion_plan = plan_deletion(owner.deletion, DeletionReason::Teardown, members, &used);

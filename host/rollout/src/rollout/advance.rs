@@ -43,7 +43,7 @@ impl Rollout {
         let mut reviewed = begun.as_ref().map(|begun| begun.reviewed).unwrap_or_default();
         let mut result = Box::pin(self.advance_as(&actor, request, begun.is_some(), &mut reviewed)).await;
         if result.as_ref().is_err_and(|error| self.discovery.doubt(error)) {
-            // A kind is no longer served, which needs a CRD or another plan.
+            // The API server stopped serving a kind: plan again.
             result = Box::pin(self.advance_as(&actor, request, begun.is_some(), &mut reviewed)).await;
         }
         if let Err(RolloutError::Collisions(found)) = &result {
