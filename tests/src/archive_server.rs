@@ -1,6 +1,7 @@
-//! An HTTP server of one archive, with entity tags and a password.
+//! An HTTP server of archives, with entity tags and a password.
 
 use std::{
+    collections::HashMap,
     convert::Infallible,
     net::SocketAddr,
     sync::{Arc, Mutex},
@@ -12,6 +13,9 @@ use http_body_util::Full;
 use hyper::{body::Bytes, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpListener, task::JoinHandle};
+
+/// The path of the archive.
+const ARCHIVE: &str = "bundle";
 
 /// How many requests were answered, by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +32,8 @@ pub struct Answers {
 
 #[derive(Default)]
 struct State {
-    archive: Option<Bytes>,
+    /// The archives by path, and which version of all it is.
+    archives: HashMap<String, (usize, Bytes)>,
     version: usize,
     authorization: Option<String>,
     answers: Answers,
@@ -53,14 +58,25 @@ impl ArchiveServer {
 
     /// The URL of the archive.
     pub fn url(&self) -> String {
-        format!("http://{}/bundle", self.address)
+        self.url_of(ARCHIVE)
+    }
+
+    /// The URL of a path.
+    pub fn url_of(&self, path: &str) -> String {
+        format!("http://{}/{path}", self.address)
     }
 
     /// Serves this archive from now on.
     pub fn serve(&self, archive: Vec<u8>) {
+        self.serve_at(ARCHIVE, archive);
+    }
+
+    /// Serves these bytes at a path from now on.
+    pub fn serve_at(&self, path: &str, bytes: Vec<u8>) {
         let mut state = self.state.lock().expect("no panic");
         state.version += 1;
-        state.archive = Some(archive.into());
+        let version = state.version;
+        state.archives.insert(path.to_owned(), (version, bytes.into()));
     }
 
     /// Serves the archive only to this user from now on.
@@ -87,7 +103,7 @@ async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
         let state = Arc::clone(&state);
         connections.spawn(async move {
             let service = service_fn(move |request: Request<Incoming>| {
-                let response = state.lock().expect("no panic").answer(request.headers());
+                let response = state.lock().expect("no panic").answer(request.uri().path(), request.headers());
                 async move { Ok::<_, Infallible>(response) }
             });
             // A client may close the connection at any time.
@@ -98,10 +114,11 @@ async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
 }
 
 impl State {
-    fn answer(&mut self, headers: &http::HeaderMap) -> Response<Full<Bytes>> {
+    fn answer(&mut self, path: &str, headers: &http::HeaderMap) -> Response<Full<Bytes>> {
         let is = |name, value: &str| headers.get(name).is_some_and(|header| header == value);
-        let etag = format!("\"{}\"", self.version);
-        let (status, body) = match &self.archive {
+        let found = self.archives.get(path.trim_start_matches('/'));
+        let etag = format!("\"{}\"", found.map_or(0, |(version, _)| *version));
+        let (status, body) = match found {
             _ if self.authorization.as_ref().is_some_and(|wanted| !is(header::AUTHORIZATION, wanted)) => {
                 self.answers.denied += 1;
                 (StatusCode::UNAUTHORIZED, Bytes::new())
@@ -114,7 +131,7 @@ impl State {
                 self.answers.unchanged += 1;
                 (StatusCode::NOT_MODIFIED, Bytes::new())
             }
-            Some(archive) => {
+            Some((_, archive)) => {
                 self.answers.sent += 1;
                 (StatusCode::OK, archive.clone())
             }

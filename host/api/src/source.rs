@@ -13,7 +13,7 @@ use crate::schema::is_false;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleSource {
-    /// The type of the source: image, configMaps, git, http or upload. Set the field of the same name as well.
+    /// The type of the source: image, configMaps, git, http, helmRepository or upload. Set the field of the same name as well.
     #[serde(rename = "type")]
     pub kind: String,
     /// An image in an OCI registry.
@@ -28,6 +28,9 @@ pub struct BundleSource {
     /// An archive on an HTTP server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSource>,
+    /// A chart in a Helm repository. Not for Catalogs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub helm_repository: Option<Box<HelmRepositorySource>>,
     /// Files that are uploaded to the controller's content service. Not for Catalogs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload: Option<UploadSource>,
@@ -42,6 +45,8 @@ impl BundleSource {
     pub const GIT: &str = "git";
     /// The type of archives over HTTP.
     pub const HTTP: &str = "http";
+    /// The type of charts in Helm repositories.
+    pub const HELM_REPOSITORY: &str = "helmRepository";
     /// The type of uploaded content.
     pub const UPLOAD: &str = "upload";
 
@@ -65,6 +70,11 @@ impl BundleSource {
         Self { kind: Self::HTTP.into(), http: Some(http), ..Self::default() }
     }
 
+    /// A source of a chart in a Helm repository.
+    pub fn helm_repository(helm_repository: HelmRepositorySource) -> Self {
+        Self { kind: Self::HELM_REPOSITORY.into(), helm_repository: Some(Box::new(helm_repository)), ..Self::default() }
+    }
+
     /// A source of uploaded content.
     pub fn upload(upload: UploadSource) -> Self {
         Self { kind: Self::UPLOAD.into(), upload: Some(upload), ..Self::default() }
@@ -74,7 +84,7 @@ impl BundleSource {
     /// permissions. Nothing else lists them: grants, delegation and the watches for changes ask here. A new field does not compile
     /// until this function has decided about it.
     pub fn references(&self) -> Vec<SystemReference> {
-        let Self { kind: _, image, git, config_maps, http, upload } = self;
+        let Self { kind: _, image, git, config_maps, http, helm_repository, upload } = self;
         let mut found = Vec::new();
         if let Some(image) = image {
             // A verification holds keys and names of signers.
@@ -97,6 +107,11 @@ impl BundleSource {
         }
         if let Some(http) = http {
             let HttpSource { url: _, sha256: _, auth, certificate_data: _ } = http;
+            found.extend(auth.as_ref().and_then(Authorization::reference));
+        }
+        if let Some(repository) = helm_repository {
+            let HelmRepositorySource { url: _, chart: _, version: _, sha256: _, auth, certificate_data: _ } =
+                &**repository;
             found.extend(auth.as_ref().and_then(Authorization::reference));
         }
         if let Some(upload) = upload {
@@ -224,6 +239,34 @@ pub struct HttpSource {
     pub certificate_data: Option<String>,
 }
 
+/// A chart in a Helm repository: a web server with an index.yaml.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HelmRepositorySource {
+    /// The URL of the repository, without index.yaml. A URL with the scheme http needs sha256, unless the controller lists its host
+    /// (--plain-http-registry).
+    pub url: String,
+    /// The name of the chart in the repository.
+    #[schemars(regex(pattern = "^[a-zA-Z0-9._-]+$"), length(min = 1, max = 250))]
+    pub chart: String,
+    /// The version of the chart, or a range as helm install --version reads it, such as "1.2.3", "^1.2" or ">=1.2 <2": the newest version in it.
+    /// Default: the newest version that is not a pre-release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub version: Option<String>,
+    /// The SHA-256 digest of the chart's archive, as 64 hexadecimal digits in lower case. It needs one version, not a range. Without it, the repository is
+    /// polled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
+    pub sha256: Option<String>,
+    /// Credentials, if the server requires them. They are not sent to other servers that the index names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<Authorization>,
+    /// PEM certificates that are trusted for this server, and for others that the index names, in addition to the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_data: Option<String>,
+}
+
 /// Files that are uploaded with PUT /uploads/NAME.tgz.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -282,6 +325,10 @@ mod tests {
             (
                 json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "a"}}, {"configMap": {}}, {"configMap": {"name": "b"}, "path": "p"}]}),
                 vec![map("a"), map("b")],
+            ),
+            (
+                json!({"type": "helmRepository", "helmRepository": {"url": "u", "chart": "c", "auth": {"secret": {"name": "web"}}}}),
+                secret("web"),
             ),
             (json!({"type": "upload", "upload": {}}), vec![]),
         ];

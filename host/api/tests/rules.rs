@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 const REF: &str = "spec.source.git.ref: exactly one of branch, tag, commit, semver must be set";
 const DIRECTORY: &str = "spec.source.git.directory: directory must define a path within the repository";
 const PATH: &str = "spec.source.configMaps[0].path: path is outside the bundle root";
-const ONE: &str = "spec.source: exactly one of image, git, configMaps, http, upload must be set";
+const CHART: &str = "spec.source: helmRepository must be set for source type \"helmRepository\"";
+const ONE: &str = "spec.source: exactly one of image, git, configMaps, http, helmRepository, upload must be set";
 
 /// What the rules have against a source.
 fn refusals(source: &Value) -> Vec<String> {
@@ -31,6 +32,11 @@ fn refusals(source: &Value) -> Vec<String> {
 fn a_source_has_the_field_of_its_type_and_paths_stay_inside_the_bundle() {
     let image = json!({"ref": "a:b"});
     let git = |reference: Value| json!({"type": "git", "git": {"repository": "u", "ref": reference}});
+    let chart = |fields: Value| {
+        let mut repository = json!({"url": "u", "chart": "c"});
+        repository.as_object_mut().unwrap().extend(fields.as_object().cloned().unwrap());
+        json!({"type": "helmRepository", "helmRepository": repository})
+    };
     let directory =
         |path: &str| json!({"type": "git", "git": {"repository": "u", "ref": {"tag": "t"}, "directory": path}});
     let config_map =
@@ -39,6 +45,8 @@ fn a_source_has_the_field_of_its_type_and_paths_stay_inside_the_bundle() {
         json!({"type": "image", "image": image}),
         json!({"type": "http", "http": {"url": "u"}}),
         json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "c"}}]}),
+        chart(json!({})),
+        chart(json!({"version": "1.2.3", "sha256": "0".repeat(64)})),
         git(json!({"branch": "b"})),
         directory("a/b"),
         directory("./a"),
@@ -50,6 +58,11 @@ fn a_source_has_the_field_of_its_type_and_paths_stay_inside_the_bundle() {
     for (refused, messages) in [
         (git(json!({})), vec![REF]),
         (git(json!({"branch": "b", "commit": "c"})), vec![REF]),
+        (
+            chart(json!({"sha256": "0".repeat(64)})),
+            vec!["spec.source.helmRepository: version must be set where sha256 is"],
+        ),
+        (json!({"type": "helmRepository", "image": image}), vec![CHART]),
         (directory("../a"), vec![DIRECTORY]),
         (directory(".."), vec![DIRECTORY]),
         (directory("a/../../b"), vec![DIRECTORY]),
@@ -61,7 +74,7 @@ fn a_source_has_the_field_of_its_type_and_paths_stay_inside_the_bundle() {
         (json!({"type": "http", "image": image}), vec!["spec.source: http must be set for source type \"http\""]),
         (
             json!({"type": "ftp", "image": image}),
-            vec!["spec.source: type must be one of image, git, configMaps, http, upload"],
+            vec!["spec.source: type must be one of image, git, configMaps, http, helmRepository, upload"],
         ),
     ] {
         assert_eq!(refusals(&refused), messages, "{refused}");

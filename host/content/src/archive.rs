@@ -6,6 +6,7 @@
 mod download;
 mod failure;
 mod fetch;
+mod form;
 mod url;
 
 pub use self::{

@@ -8,7 +8,8 @@ use chandler_registries::Blocked;
 use chandler_verify::Refused;
 
 use crate::{
-    AccessError, DownloadError, ImageError, LimitExceeded, ReferenceError, RegistryError, ServerFailure, limits::Bytes,
+    AccessError, ChartError, DownloadError, Downloaded, ImageError, LimitExceeded, ReferenceError, RegistryError,
+    ServerFailure, limits::Bytes,
 };
 
 /// Why there is no tree. A cause has the same message at each attempt. Messages contain no secrets.
@@ -75,12 +76,22 @@ pub enum ContentError {
         found: Digest,
     },
     /// An archive that was downloaded is refused.
-    #[error("archive {url}: {error}")]
+    #[error("{what} {url}: {error}")]
     DownloadedArchive {
+        /// An archive, or the index of a Helm repository.
+        what: Downloaded,
         /// The URL of the archive.
         url: String,
         /// What is wrong with it.
         error: ArchiveError,
+    },
+    /// A Helm repository does not have the chart that the source names.
+    #[error("Helm repository {repository}: {error}")]
+    Chart {
+        /// The URL of the repository.
+        repository: String,
+        /// What is wrong.
+        error: ChartError,
     },
     /// A git repository has no such content, or its server violates the protocol.
     #[error("git repository {url}: {error}")]
@@ -189,6 +200,8 @@ impl ContentError {
             Self::Access(_) | Self::Checksum { .. } | Self::Blocked { .. } | Self::Unverified { .. } => {
                 FailureClass::Unavailable
             }
+            // The publisher may add the version. The last good content stays in use.
+            Self::Chart { .. } => FailureClass::Unavailable,
             Self::Endpoints { decisive, .. } => decisive.class(),
             // A push may change it. The last good content stays in use.
             Self::Git { error, .. } if error.is_absence() => FailureClass::Unavailable,
@@ -233,6 +246,8 @@ impl ContentError {
             Self::Endpoints { decisive, .. } => decisive.reason(),
             Self::Download(error) => error.reason(),
             Self::Checksum { .. } => "ChecksumMismatch",
+            Self::Chart { error, .. } => error.reason(),
+            Self::DownloadedArchive { what: Downloaded::HelmIndex, .. } => "InvalidIndex",
             Self::Layer { .. }
             | Self::Archive(_)
             | Self::DownloadedArchive { .. }
@@ -324,6 +339,9 @@ pub enum ArchiveError {
     /// It is not an archive, or a damaged one.
     #[error("is not a readable tar archive: {0}")]
     Malformed(String),
+    /// It is not the index of a Helm repository. The text quotes nothing of what was read.
+    #[error("is not the index.yaml of a Helm repository: {0}")]
+    HelmIndex(String),
     /// It begins like a zip archive, and is a damaged one.
     #[error("is not a readable zip archive: {0}")]
     MalformedZip(String),

@@ -7,6 +7,7 @@
 //! | [`Images`] | images and artifacts of OCI registries |
 //! | [`PushRepository`] | a repository that images are pushed to |
 //! | [`Archives`], [`ArchiveUrl`] | archives of HTTP servers |
+//! | [`Charts`], [`ChartVersion`], [`HelmIndex`] | charts of Helm repositories |
 //! | [`Repositories`], [`RepositoryUrl`], [`SshKey`] | git repositories on HTTP and SSH servers |
 //! | [`ImageReference`], [`ImageAccess`], [`PullSecrets`], [`Keyring`] | the name of an image, and access to its registry and mirrors |
 //! | [`RegistrySettings`] | mirrors, blocked and insecure registries, certificates |
@@ -23,6 +24,7 @@ mod archive;
 mod blocking;
 mod body;
 mod chart;
+mod charts;
 mod checkout;
 mod directory;
 mod error;
@@ -40,6 +42,7 @@ mod tree;
 mod unpack;
 
 pub use archive::{ArchiveUrl, ArchiveUrlError, Archives, DownloadError, Downloaded, ResolvedArchive, shown_url};
+pub use charts::{ChartError, ChartVersion, Charts, HelmIndex, ResolvedChart, is_chart_name};
 pub use checkout::{Checkout, Repositories, RepositoryUrl, RepositoryUrlError, SshKey, SshKeyError};
 pub use error::{ArchiveError, CacheFull, ContentError, EntryProblem, FailureClass, NamedTwice, StoreError};
 pub use files::FileSet;

@@ -58,6 +58,31 @@ impl<'a> Server<'a> {
         Ok(server)
     }
 
+    /// A client for what a server, `home`, named. As for a redirect from there: the credentials are sent to `home` alone, the target is not nearer to this
+    /// machine than `home` is, and TLS is not left.
+    pub(crate) async fn led_by(
+        home: &Url,
+        asked: Asked<'a>,
+        access: &ImageAccess,
+        shared: &'a Inner,
+    ) -> Result<Self, ContentError> {
+        let at_home = Asked { url: home, ..asked };
+        let Server { connection, authorization, .. } = Server::new(at_home, access, shared)?;
+        let server = Self { connection, shared, asked, authorization };
+        if asked.url.scheme() == "http" {
+            if !server.connection.is_plain() {
+                let message = format!("{} refers to a URL without TLS", authority(home));
+                return Err(server.failed(ConnectionError::new(ServerFailure::Protocol, message)).into());
+            }
+            if !asked.is_pinned && !may_be_plain(&authority(asked.url), &shared.options.plain_http_registries) {
+                let (what, pin) = (asked.what, asked.pin);
+                return Err(server.plaintext(&format!("others could replace the {what}; use https, or set {pin}")));
+            }
+        }
+        server.connection.locate().await.map_err(|error| server.failed(error))?;
+        Ok(server)
+    }
+
     /// The URL that was asked for.
     pub(crate) fn url(&self) -> String {
         shown_url(self.asked.url.as_str())
@@ -111,17 +136,27 @@ impl<'a> Server<'a> {
         if response.status() == StatusCode::OK { Ok(response) } else { Err(self.refused(&response).into()) }
     }
 
-    /// Writes the body of a response to a new file. `pass` appends what is written of a chunk to its second argument.
-    ///
-    /// # Errors
-    /// The transfer fails, `pass` fails, the cache is full, or the body is longer than the limit for downloads, which is [`ContentError::Archive`].
+    /// Writes the body of a response to a new file, up to the limit for downloads ([`save_at_most`](Self::save_at_most)).
     pub(crate) async fn save(
         &self,
         response: Response,
         file: (&Path, &Room),
         pass: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), ContentError>,
     ) -> Result<(), ContentError> {
-        let most = self.shared.store.limits().download_bytes;
+        self.save_at_most(self.shared.store.limits().download_bytes, response, file, pass).await
+    }
+
+    /// Writes the body of a response to a new file. `pass` appends what is written of a chunk to its second argument.
+    ///
+    /// # Errors
+    /// The transfer fails, `pass` fails, the cache is full, or the body is longer than `most` bytes, which is [`ContentError::Archive`].
+    pub(crate) async fn save_at_most(
+        &self,
+        most: u64,
+        response: Response,
+        file: (&Path, &Room),
+        pass: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), ContentError>,
+    ) -> Result<(), ContentError> {
         let announced =
             response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if announced.is_some_and(|announced| announced > most) {

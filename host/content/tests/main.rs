@@ -8,6 +8,7 @@
 //! | `images` | images and components of registries |
 //! | `network` | what a hostile registry can make this process send, ask and wait for |
 //! | `downloads` | archives of HTTP servers |
+//! | `helm_repositories` | charts of Helm repositories |
 //! | `repositories` | git repositories over HTTP |
 //! | `repositories_ssh` | git repositories over SSH |
 
@@ -15,6 +16,7 @@ mod archives;
 mod bundles;
 mod common;
 mod downloads;
+mod helm_repositories;
 mod images;
 mod network;
 mod repositories;

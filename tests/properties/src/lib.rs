@@ -60,6 +60,7 @@ mod expressions;
 mod findings;
 mod generated;
 mod git;
+mod helm_index;
 mod image;
 mod json;
 mod kubeconfigs;

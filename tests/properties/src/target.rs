@@ -6,8 +6,8 @@ use chandler_registry::Registry;
 
 use crate::{
     api, archive::Archive, archives, browser, cached, catalogs, charts, delegation, documents, edits, expressions,
-    generated, git, image, json, kubeconfigs, notifications, numbers, patterns, provision, registries, releases,
-    resolver, signature, text, webhooks,
+    generated, git, helm_index, image, json, kubeconfigs, notifications, numbers, patterns, provision, registries,
+    releases, resolver, signature, text, webhooks,
 };
 #[cfg(feature = "sandbox")]
 use crate::{component_size, sandbox};
@@ -39,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "expression", holds: expressions::holds },
     Target { name: "generated", holds: generated::holds },
     Target { name: "git", holds: git::holds },
+    Target { name: "helm_index", holds: helm_index::holds },
     Target { name: "image", holds: image::holds },
     Target { name: "json", holds: json::holds },
     Target { name: "known_hosts", holds: git::known_hosts },

@@ -53,6 +53,7 @@ mod gitops;
 mod handovers;
 mod health;
 mod helm_charts;
+mod helm_repository;
 mod helm_upgrades;
 mod histories;
 mod hostile_provisioners;

@@ -8,7 +8,8 @@ use crate::read::rendering::BundleOptions;
 /// Which bundle is rendered, and how.
 #[derive(Clone, Debug, clap::Args)]
 pub struct BundleArguments {
-    /// A directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip), the URL of an archive or a git repository, or an image reference
+    /// A directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip), the URL of an archive or a git repository, a chart in
+    /// a Helm repository (helm+URL?chart=NAME&version=VERSION), or an image reference
     #[arg(value_name = "BUNDLE")]
     pub bundle: String,
 

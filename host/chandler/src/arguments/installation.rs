@@ -53,7 +53,7 @@ pub struct InstallationArguments {
     pub service_account: Option<DefaultAccount>,
 
     /// Secret in the controller's namespace that the controller fetches an image or URL with (spec.source.image.pullSecret,
-    /// spec.source.http.auth.secret)
+    /// spec.source.TYPE.auth.secret)
     #[arg(long, value_name = "NAME")]
     pub pull_secret: Option<String>,
 

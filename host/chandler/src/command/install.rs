@@ -62,6 +62,8 @@ Examples:
     chandler install prometheus@'>=0.50' --create-namespace
   Install an archive of a web server, and only this one:
     chandler install harbour https://example.com/harbour-1.2.tgz#sha256=DIGEST -n tenant
+  Install the newest version of a chart in a Helm repository, and follow it:
+    chandler install web 'helm+https://charts.example.com?chart=web' --class helm
   Install a directory, with a configuration:
     chandler install harbour ./harbour-operator -n tenant -f values.yaml --set replicas=2
   With a password from a Secret:
@@ -75,7 +77,8 @@ pub struct Install {
     #[arg(value_name = "NAME", value_parser = values::name_before_bundle)]
     pub name: Option<String>,
 
-    /// An image reference, the URL of an archive or a git repository, a directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip), or a package of a catalog
+    /// An image reference, the URL of an archive or a git repository, a chart in a Helm repository
+    /// (helm+URL?chart=NAME&version=VERSION), a directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip), or a package of a catalog
     /// as `PACKAGE` or `PACKAGE@RANGE`
     #[arg(value_name = "BUNDLE", required = true)]
     pub bundle: String,

@@ -5,10 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use chandler_api::{Authorization, BundleSource, GitSource, HttpSource, ImageSource, LocalObjectReference};
+use chandler_api::{
+    Authorization, BundleSource, GitSource, HelmRepositorySource, HttpSource, ImageSource, LocalObjectReference,
+};
 use chandler_content::{ArchiveUrl, ArchiveUrlError, ImageReference, RepositoryUrlError, shown_url};
 use chandler_core::{Digest, dns_name};
-use chandler_source::{Git, InvalidSource, SourceKind as _};
+use chandler_source::{Git, HelmRepository, InvalidSource, SourceKind as _};
 
 use crate::{
     CommandError,
@@ -28,6 +30,8 @@ pub enum Origin {
     Http(Box<ArchiveUrl>, Option<Digest>),
     /// A directory of a git repository.
     Git(Box<Git>),
+    /// A chart in a Helm repository.
+    Chart(Box<HelmRepository>),
 }
 
 impl Origin {
@@ -48,6 +52,9 @@ impl Origin {
         }
         if let Some(url) = text.strip_prefix("git+") {
             return git(url).map(|git| Self::Git(Box::new(git)));
+        }
+        if let Some(url) = text.strip_prefix("helm+") {
+            return chart(url).map(|chart| Self::Chart(Box::new(chart)));
         }
         if let Some((scheme, rest)) = text.split_once("://") {
             return Self::parse_url(text, scheme, rest);
@@ -132,6 +139,13 @@ impl Origin {
                 }
                 Some(source)
             }
+            Self::Chart(chart) => {
+                let mut source = chart.to_source();
+                if let Some(repository) = &mut source.helm_repository {
+                    repository.auth = auth;
+                }
+                Some(source)
+            }
         }
     }
 
@@ -184,6 +198,45 @@ fn git(text: &str) -> Result<Git, CommandError> {
             _ => ("is not a repository that can be fetched", "write git+https://HOST/PATH?branch=NAME&directory=PATH"),
         };
         CommandError::usage(format!("git+{} {message}", shown(url))).because(&error).hint(hint)
+    })
+}
+
+/// Parses `https://HOST/PATH?chart=NAME&version=RANGE`: the URL of a Helm repository, with a chart and a version. Other parameters belong to the URL.
+fn chart(text: &str) -> Result<HelmRepository, CommandError> {
+    const FORM: &str = "write 'helm+https://HOST/PATH?chart=NAME&version=VERSION'";
+    let (url, query) = text.split_once('?').unwrap_or((text, ""));
+    let (mut source, mut chart) = (HelmRepositorySource::default(), None);
+    let mut others = form_urlencoded::Serializer::new(String::new());
+    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+        let field = match key.as_ref() {
+            "chart" => &mut chart,
+            "version" => &mut source.version,
+            "sha256" => &mut source.sha256,
+            _ => {
+                others.append_pair(&key, &value);
+                continue;
+            }
+        };
+        if field.replace(value.into_owned()).is_some() {
+            return Err(CommandError::usage(format!("the URL of the Helm repository has {key} twice")));
+        }
+    }
+    let others = others.finish();
+    source.url = if others.is_empty() { url.to_owned() } else { format!("{url}?{others}") };
+    source.chart =
+        chart.ok_or_else(|| CommandError::usage(format!("helm+{} does not name a chart", shown(url))).hint(FORM))?;
+    HelmRepository::parse(&source).map_err(|error| {
+        if matches!(error, InvalidSource::HelmRepositoryUrl(ArchiveUrlError::Credentials)) {
+            // The text may have a password.
+            return CommandError::usage("the URL of the Helm repository has a user name or a password")
+                .hint("download the chart with `helm pull`, and use the file");
+        }
+        let failed = CommandError::usage(format!("helm+{} is not a chart that can be fetched", shown(url)));
+        let failed = failed.because(&error);
+        if url.starts_with("oci:") {
+            return failed.hint("write a chart in a registry as an image: `registry.example.com/charts/web:1.2.3`");
+        }
+        failed.hint(FORM)
     })
 }
 

@@ -6,8 +6,9 @@ use std::{
 };
 
 use chandler_content::{
-    AccessError, ArchiveError, ArchiveUrl, ContentError, DownloadError, Downloaded, FailureClass, ImageAccess,
-    ImageOptions, ImageReference, Images, Limits, RegistryError, ResolvedArchive, ServerFailure, Store, Tree,
+    AccessError, ArchiveError, ArchiveUrl, ChartError, ContentError, DownloadError, Downloaded, FailureClass,
+    ImageAccess, ImageOptions, ImageReference, Images, Limits, RegistryError, ResolvedArchive, ServerFailure, Store,
+    Tree,
 };
 use chandler_core::{Content, Digest};
 use chandler_proxies::Proxies;
@@ -69,6 +70,10 @@ async fn open_into(store: Store, origin: &Origin, registry: &RegistryOptions) ->
         Origin::Git(git) => {
             let tree = Box::pin(git.files(&images(store, registry)?)).await;
             (tree.map_err(|error| refused(&chandler_source::describe(&git.to_source()), &error))?, None)
+        }
+        Origin::Chart(chart) => {
+            let tree = Box::pin(chart.files(&images(store, registry)?)).await;
+            (tree.map_err(|error| refused(&chandler_source::describe(&chart.to_source()), &error))?, None)
         }
     };
     Ok(Bundle { content: Arc::new(tree), directory })
@@ -200,6 +205,15 @@ pub fn hint(error: &ContentError) -> String {
         ContentError::Archive(error)
         | ContentError::DownloadedArchive { error, .. }
         | ContentError::Checkout { error, .. } => archive_hint(error),
+        ContentError::Chart { error: ChartError::InRegistry { image, .. }, .. } => {
+            return format!("name the image instead: `{}`", quoted(image));
+        }
+        ContentError::Chart { repository, .. } => {
+            return format!(
+                "check the chart and its version in the index: `curl -sL {}`",
+                quoted(&format!("{}/index.yaml", repository.trim_end_matches('/')))
+            );
+        }
         ContentError::Git { .. } => {
             "check the URL of the repository, its revision and its directory: `git ls-remote URL`"
         }
@@ -224,6 +238,9 @@ fn archive_hint(error: &ArchiveError) -> &'static str {
     match error {
         ArchiveError::Malformed(_) | ArchiveError::MalformedZip(_) => {
             "a bundle is a directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip) or an image"
+        }
+        ArchiveError::HelmIndex(_) => {
+            "check the URL of the repository: `helm repo add NAME URL` must accept it; for an archive, write its URL without `helm+`"
         }
         ArchiveError::Entry { .. } => "remove the entry from the bundle, or replace it by a regular file",
         ArchiveError::Limit(_) => "make the bundle smaller",

@@ -1,12 +1,15 @@
 //! Whether a BundleDeployment can be upgraded to the newest version without naming it, and what to do where it cannot.
 
-use chandler_api::{BundleDeployment, GitRef, ReportingKind};
+use chandler_api::{BundleDeployment, GitRef, HelmRepositorySource, ReportingKind};
+use chandler_content::shown_url;
 use chandler_resolution::Claim;
+use chandler_versions::Version;
 use kube::ResourceExt as _;
 
 use super::{
     error::CommandError,
     invocation::quoted,
+    relocation::chart_argument,
     subject::Subject,
     text::{one_line, printable},
 };
@@ -52,7 +55,23 @@ pub fn refusal(deployment: &BundleDeployment, decider: Option<&Decider>) -> Opti
         let refused = unnamed(&name, why).hint(new);
         return Some(if http.sha256.is_none() { refused.hint(fetched) } else { refused });
     }
+    if let Some(repository) = &source.helm_repository {
+        return Some(of_helm_repository(&name, repository));
+    }
     source.git.as_ref().map(|git| of_repository(&name, &git.reference))
+}
+
+fn of_helm_repository(name: &str, source: &HelmRepositorySource) -> CommandError {
+    let version = source.version.as_deref().unwrap_or("*");
+    let version = one_line(version);
+    if source.sha256.is_none() && Version::parse(&version).is_err() {
+        return unnamed(name, &format!("it follows the newest version in {version} of its Helm repository by itself"))
+            .hint(format!("`chandler reconcile {name}` fetches it now"));
+    }
+    let next = HelmRepositorySource { version: Some("VERSION".to_owned()), sha256: None, ..source.clone() };
+    let argument = one_line(&chart_argument(&HelmRepositorySource { url: shown_url(&source.url), ..next }));
+    unnamed(name, "its source is one version of a chart")
+        .hint(format!("name the new one: `chandler upgrade {name} {}`", quoted(&argument)))
 }
 
 fn of_repository(name: &str, reference: &GitRef) -> CommandError {
@@ -140,11 +159,20 @@ mod tests {
     fn each_other_source_says_what_to_name_instead() {
         let git =
             |reference: Value| json!({"type": "git", "git": {"repository": "https://e.com/a.git", "ref": reference}});
+        let chart = |version: Value| {
+            let mut source =
+                json!({"type": "helmRepository", "helmRepository": {"url": "https://e.com/charts", "chart": "web"}});
+            source["helmRepository"].as_object_mut().unwrap().extend(version.as_object().cloned().unwrap());
+            source
+        };
         let errors: Vec<String> = [
             json!({"type": "configMaps", "configMaps": []}),
             json!({"type": "upload", "upload": {}}),
             json!({"type": "http", "http": {"url": "https://e.com/a.tgz"}}),
             json!({"type": "http", "http": {"url": "https://e.com/a.tgz", "sha256": "00"}}),
+            chart(json!({})),
+            chart(json!({"version": "^1"})),
+            chart(json!({"version": "1.2.3"})),
             git(json!({"branch": "main"})),
             git(json!({"semver": ">=1.0"})),
             git(json!({"tag": "v1"})),

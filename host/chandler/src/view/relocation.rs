@@ -1,6 +1,6 @@
 //! How an installed bundle moves to another namespace: an upgrade cannot move it.
 
-use chandler_api::{BundleDeployment, BundleSource};
+use chandler_api::{BundleDeployment, BundleSource, HelmRepositorySource};
 use kube::ResourceExt as _;
 
 use super::{error::CommandError, invocation::quoted, text::one_line};
@@ -40,7 +40,18 @@ fn bundle(source: &BundleSource) -> String {
         Some(digest) => format!("{}#sha256={digest}", http.url),
         None => http.url.clone(),
     });
-    image.or(archive).map_or_else(|| "BUNDLE".to_owned(), |text| quoted(&one_line(&text)))
+    let chart = source.helm_repository.as_deref().map(chart_argument);
+    image.or(archive).or(chart).map_or_else(|| "BUNDLE".to_owned(), |text| quoted(&one_line(&text)))
+}
+
+/// A chart of a Helm repository as an argument.
+pub fn chart_argument(source: &HelmRepositorySource) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("chart", &source.chart);
+    let optional = [("version", &source.version), ("sha256", &source.sha256)];
+    query.extend_pairs(optional.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))));
+    let separator = if source.url.contains('?') { '&' } else { '?' };
+    format!("helm+{}{separator}{}", source.url, query.finish())
 }
 
 #[cfg(test)]
@@ -61,6 +72,11 @@ mod tests {
     #[test]
     fn the_commands_that_move_a_bundle_are_printed() {
         insta::assert_snapshot!(error(json!({})));
+        let chart = json!({"type": "helmRepository", "helmRepository": {"url": "https://e.com", "chart": "web", "version": "^1"}});
+        assert!(
+            error(json!({"source": chart}))
+                .contains("chandler install shop 'helm+https://e.com?chart=web&version=%5E1' -n b")
+        );
         let values = json!([{"kind": "Secret", "name": "database"}]);
         let account = json!({"namespace": "accounts", "name": "deployer"});
         let source = json!({"type": "configMaps", "configMaps": []});

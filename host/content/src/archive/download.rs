@@ -7,7 +7,7 @@ use reqwest::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::{ArchiveUrl, Downloaded};
+use super::{ArchiveUrl, form::Form};
 use crate::{
     ContentError, ImageAccess,
     image::Inner,
@@ -21,7 +21,10 @@ pub(super) const ARCHIVE: &str = "archive";
 const VALIDATOR_BYTES: usize = 1024;
 
 /// A client for one archive.
-pub(super) struct Download<'a>(Server<'a>);
+pub(super) struct Download<'a> {
+    server: Server<'a>,
+    form: Form,
+}
 
 /// What a server sends to recognize an archive by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,19 +34,26 @@ pub(super) struct Validators {
 }
 
 impl<'a> Download<'a> {
-    pub(super) fn new(
-        url: &'a ArchiveUrl,
+    /// A client for the archive at a URL. `led_by` is the server that named the URL, where the source does not: its rules hold then, as for a
+    /// redirect.
+    pub(super) async fn new(
+        (url, led_by): (&'a ArchiveUrl, Option<&'a ArchiveUrl>),
         access: &ImageAccess,
         is_pinned: bool,
-        shared: &'a Inner,
+        (form, shared): (Form, &'a Inner),
     ) -> Result<Self, ContentError> {
-        let asked = Asked { what: Downloaded::Archive, url: url.url(), pin: "sha256", is_pinned };
-        Server::new(asked, access, shared).map(Self)
+        let asked = Asked { what: form.downloaded(), url: url.url(), pin: "sha256", is_pinned };
+        let server = match led_by {
+            None => Server::new(asked, access, shared)?,
+            // Boxed, since few callers need it, and all would hold it.
+            Some(home) => Box::pin(Server::led_by(home.url(), asked, access, shared)).await?,
+        };
+        Ok(Self { server, form })
     }
 
     /// Requests the archive.
     pub(super) async fn get(&self) -> Result<Response, ContentError> {
-        self.0.successful(self.0.send(HeaderMap::new()).await?)
+        self.server.successful(self.server.send(HeaderMap::new()).await?)
     }
 
     /// Requests the archive. Returns `None` if the server still has the known one.
@@ -52,7 +62,7 @@ impl<'a> Download<'a> {
         if conditions.is_empty() {
             return self.get().await.map(Some);
         }
-        let response = self.0.send(conditions).await?;
+        let response = self.server.send(conditions).await?;
         // Some servers ignore the condition. The body is not read then, which closes the connection.
         let is_same =
             |etag: &String| !etag.starts_with("W/") && response.headers().get(ETAG).is_some_and(|it| it == etag);
@@ -60,7 +70,7 @@ impl<'a> Download<'a> {
             StatusCode::NOT_MODIFIED => Ok(None),
             StatusCode::OK if known.etag.as_ref().is_some_and(is_same) => Ok(None),
             StatusCode::OK => Ok(Some(response)),
-            _ => Err(self.0.refused(&response).into()),
+            _ => Err(self.server.refused(&response).into()),
         }
     }
 
@@ -72,7 +82,8 @@ impl<'a> Download<'a> {
             written.extend_from_slice(chunk);
             Ok(())
         };
-        self.0.save(response, (work.path().join(ARCHIVE).as_path(), work.room()), pass).await?;
+        let most = self.form.most_bytes(self.server.shared.store.limits());
+        self.server.save_at_most(most, response, (work.path().join(ARCHIVE).as_path(), work.room()), pass).await?;
         Ok(Digest::from_hash(hash.finalize().into()))
     }
 }

@@ -27,6 +27,8 @@ pub struct DownloadError {
 pub enum Downloaded {
     /// An archive.
     Archive,
+    /// The index of a Helm repository.
+    HelmIndex,
     /// Objects of a git repository.
     Repository,
 }
@@ -36,6 +38,7 @@ impl Downloaded {
     fn absent(self) -> &'static str {
         match self {
             Self::Archive => "ArchiveNotFound",
+            Self::HelmIndex => "IndexNotFound",
             Self::Repository => "RepositoryNotFound",
         }
     }
@@ -45,6 +48,7 @@ impl fmt::Display for Downloaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Archive => "archive",
+            Self::HelmIndex => "index of the Helm repository",
             Self::Repository => "git repository",
         })
     }

@@ -9,16 +9,13 @@ use reqwest::Response;
 use super::{
     ArchiveUrl,
     download::{ARCHIVE, Download, Validators},
+    form::Form,
 };
 use crate::{
     ContentError, ImageAccess, StoreError, Tree, blocking,
     image::Inner,
     store::{ImageKey, Latest, Place, Reader},
-    unpack,
 };
-
-/// The view of an archive, which images do not have: they have a platform.
-const VIEW: &str = "archive";
 
 /// An archive with a known digest. Only this content is fetched, whatever the URL names later.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +49,9 @@ impl ResolvedArchive {
 pub struct Archives {
     shared: Arc<Inner>,
     requester: Requester,
+    form: Form,
+    /// The server that named the URLs, where no source does.
+    led_by: Option<ArchiveUrl>,
 }
 
 /// An archive that was downloaded and unpacked.
@@ -62,7 +62,17 @@ struct Fetched {
 
 impl Archives {
     pub(crate) fn new(shared: Arc<Inner>, requester: Requester) -> Self {
-        Self { shared, requester }
+        Self { shared, requester, form: Form::Archive, led_by: None }
+    }
+
+    /// Indexes of Helm repositories.
+    pub(crate) fn helm_indexes(shared: Arc<Inner>, requester: Requester) -> Self {
+        Self { form: Form::HelmIndex, ..Self::new(shared, requester) }
+    }
+
+    /// Archives whose URLs the server of this URL named. The access is for this server, and an archive must not be nearer to this machine than it is.
+    pub(crate) fn led_by(self, home: ArchiveUrl) -> Self {
+        Self { led_by: Some(home), ..self }
     }
 
     /// The archive that a URL names now.
@@ -76,7 +86,7 @@ impl Archives {
             let reader = self.shared.store.reader(access.credentials.as_ref());
             let known = self.known(&place, &reader).await?;
             let _permit = self.shared.request_limits.acquire(&self.requester, &url.server()).await;
-            let download = Download::new(url, access, false, &self.shared)?;
+            let download = self.download(url, access, false).await?;
             let response = match known {
                 None => download.get().await?,
                 Some(known) => match download.get_if_changed(&known).await? {
@@ -103,7 +113,7 @@ impl Archives {
                 return Ok(false);
             };
             let _permit = self.shared.request_limits.acquire(&self.requester, &url.server()).await;
-            let download = Download::new(url, access, false, &self.shared)?;
+            let download = self.download(url, access, false).await?;
             Ok(download.get_if_changed(&known).await?.is_none())
         })
         .await
@@ -116,11 +126,13 @@ impl Archives {
             let place = Place::of_url(url.parts(), access);
             let _fetch = self.lock(&place).await;
             let reader = self.shared.store.reader(access.credentials.as_ref());
-            if let Some(tree) = self.shared.proven_tree(&key(&archive.digest, &place), &reader.clone().into()).await? {
+            if let Some(tree) =
+                self.shared.proven_tree(&self.key(&archive.digest, &place), &reader.clone().into()).await?
+            {
                 return Ok(tree);
             }
             let _permit = self.shared.request_limits.acquire(&self.requester, &url.server()).await;
-            let download = Download::new(url, access, true, &self.shared)?;
+            let download = self.download(url, access, true).await?;
             let response = download.get().await?;
             let fetched = self.save(&download, response, url, Some(&archive.digest)).await?;
             let tree = fetched.tree.clone();
@@ -135,8 +147,17 @@ impl Archives {
         let (store, asked, asking) = (self.shared.store.clone(), place.clone(), reader.clone());
         let latest = blocking::run(move || Ok(store.latest_archive(&asked, &asking)?)).await?;
         let Some(latest) = latest else { return Ok(None) };
-        let stored = self.shared.proven_tree(&key(&latest.archive, place), &reader.clone().into()).await?;
+        let stored = self.shared.proven_tree(&self.key(&latest.archive, place), &reader.clone().into()).await?;
         Ok(stored.map(|_| latest))
+    }
+
+    async fn download<'a>(
+        &'a self,
+        url: &'a ArchiveUrl,
+        access: &ImageAccess,
+        is_pinned: bool,
+    ) -> Result<Download<'a>, ContentError> {
+        Download::new((url, self.led_by.as_ref()), access, is_pinned, (self.form, &self.shared)).await
     }
 
     /// Downloads the archive of a response, checks its digest, and unpacks it.
@@ -151,7 +172,9 @@ impl Archives {
         let store = self.shared.store.on_behalf_of(self.requester.clone());
         let work = blocking::run(move || Ok(store.begin()?)).await?;
         let refused = |error| match error {
-            ContentError::Archive(error) => ContentError::DownloadedArchive { url: url.to_string(), error },
+            ContentError::Archive(error) => {
+                ContentError::DownloadedArchive { what: self.form.downloaded(), url: url.to_string(), error }
+            }
             error => error,
         };
         let archive = download.save(response, &work).await.map_err(refused)?;
@@ -159,12 +182,17 @@ impl Archives {
             let (url, expected) = (url.to_string(), expected.clone());
             return Err(ContentError::Checksum { url, expected, found: archive });
         }
-        let limits = self.shared.store.limits().clone();
+        let (limits, form) = (self.shared.store.limits().clone(), self.form);
+        let turn = match form {
+            Form::Archive => None,
+            Form::HelmIndex => Some(self.shared.index_turns.acquire(&self.requester).await),
+        };
         let unpacked = blocking::run_long(move |cancel| {
+            let _turn = turn;
             let mut work = work.cancelled_by(cancel);
             let path = work.path().join(ARCHIVE);
             let file = std::fs::File::open(&path).map_err(StoreError::at("open", &path))?;
-            let files = unpack::archive(file, &path, &mut work, &limits)?;
+            let files = form.unpack(file, &path, &mut work, &limits)?;
             work.commit(files)
         });
         let tree = unpacked.await.map_err(refused)?;
@@ -174,11 +202,11 @@ impl Archives {
     }
 
     async fn remember(&self, place: Place, reader: Reader, fetched: Fetched) -> Result<(), ContentError> {
-        let store = self.shared.store.clone();
+        let (store, key) = (self.shared.store.clone(), self.key(&fetched.latest.archive, &place));
         blocking::run(move || {
             // The tree stays open until its records are written, so that it is not removed in between.
             let Fetched { tree, latest } = fetched;
-            store.remember_image(&key(&latest.archive, &place), tree.digest(), reader.clone().into())?;
+            store.remember_image(&key, tree.digest(), reader.clone().into())?;
             store.remember_latest(&place, &reader, latest)?;
             Ok(())
         })
@@ -187,7 +215,7 @@ impl Archives {
 
     /// Waits its turn: a URL is downloaded once at a time.
     async fn lock(&self, place: &Place) -> KeyedGuard<'_, ImageKey> {
-        self.shared.fetches.lock(&key(&Digest::of(b""), place)).await
+        self.shared.fetches.lock(&self.key(&Digest::of(b""), place)).await
     }
 
     async fn in_time<T>(
@@ -195,10 +223,10 @@ impl Archives {
         url: &ArchiveUrl,
         work: impl Future<Output = Result<T, ContentError>>,
     ) -> Result<T, ContentError> {
-        self.shared.in_time(|| format!("archive {url}"), work).await
+        self.shared.in_time(|| format!("{} {url}", self.form.downloaded()), work).await
     }
-}
 
-fn key(archive: &Digest, place: &Place) -> ImageKey {
-    ImageKey { image: archive.clone(), view: VIEW.to_owned(), place: place.clone() }
+    fn key(&self, archive: &Digest, place: &Place) -> ImageKey {
+        ImageKey { image: archive.clone(), view: self.form.view().to_owned(), place: place.clone() }
+    }
 }

@@ -49,6 +49,27 @@ impl ArchiveUrl {
         &self.0
     }
 
+    /// The URL of a file below this one, which keeps the query.
+    pub(crate) fn below(&self, file: &str) -> Self {
+        let mut url = self.0.clone();
+        url.set_path(&format!("{}/{file}", self.0.path().trim_end_matches('/')));
+        Self(url)
+    }
+
+    /// The URL that a document below this one refers to: a URL, or a path below this one, which keeps the query.
+    ///
+    /// # Errors
+    /// As [`FromStr`].
+    pub(crate) fn referred(&self, reference: &str) -> Result<Self, ArchiveUrlError> {
+        if Url::parse(reference).is_ok() {
+            return reference.parse();
+        }
+        let mut url = self.below("").0.join(reference).map_err(|_| ArchiveUrlError::Malformed)?;
+        // It may hold a token, which is for this server.
+        url.set_query(self.0.query().filter(|_| url.origin() == self.0.origin()));
+        url.as_str().parse()
+    }
+
     /// The server as messages name it: `host` or `host:port`.
     pub fn server(&self) -> String {
         authority(&self.0)

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use chandler_core::Digest;
 use chandler_proxies::Proxies;
 use chandler_tls::TlsSettings;
-use chandler_turns::{KeyedLocks, Requester};
+use chandler_turns::{KeyedLocks, Requester, Turns};
 use reqwest::{Method, Response, header::HeaderMap};
 use tokio::{io::AsyncWriteExt, sync::broadcast};
 
@@ -17,8 +17,8 @@ use super::{
     manifest::{self, ACCEPTED, Descriptor, ImageManifest, Manifest, chart_layer, check_layers, choose, refused},
 };
 use crate::{
-    ArchiveError, Archives, ContentError, LimitExceeded, Limits, Repositories, Store, StoreError, Tree, blocking,
-    chart,
+    ArchiveError, Archives, Charts, ContentError, LimitExceeded, Limits, Repositories, Store, StoreError, Tree,
+    blocking, chart,
     path::entry_path,
     store::{Asking, FILE, ImageKey, Known, Place, Workspace, own_file},
     transport::{RequestLimits, Silent, SystemRoots},
@@ -114,6 +114,8 @@ pub(crate) struct Inner {
     pub(crate) roots: SystemRoots,
     pub(crate) request_limits: RequestLimits,
     pub(crate) silent: Arc<Silent>,
+    /// One index of a Helm repository is read at a time: it can take as much memory as it is long.
+    pub(crate) index_turns: Turns,
     /// Locked while content is fetched, so that the same content is fetched once.
     pub(crate) fetches: KeyedLocks<ImageKey>,
 }
@@ -154,8 +156,8 @@ impl Images {
     pub fn new(store: Store, options: ImageOptions) -> Self {
         let (options, roots, request_limits) = (Arc::new(options), SystemRoots::default(), RequestLimits::default());
         let silent = Arc::default();
-        let inner =
-            Inner { store: store.clone(), options, roots, request_limits, silent, fetches: KeyedLocks::default() };
+        let (store_of, index_turns, fetches) = (store.clone(), Turns::new(1), KeyedLocks::default());
+        let inner = Inner { store: store_of, options, roots, request_limits, silent, index_turns, fetches };
         Self { inner: Arc::new(inner), store, requester: Requester::controller() }
     }
 
@@ -185,6 +187,11 @@ impl Images {
     /// Archives of HTTP servers, with the same store, options and limits.
     pub fn archives(&self) -> Archives {
         Archives::new(Arc::clone(&self.inner), self.requester.clone())
+    }
+
+    /// Charts of Helm repositories, with the same store, options and limits.
+    pub fn charts(&self) -> Charts {
+        Charts::new(Arc::clone(&self.inner), self.requester.clone())
     }
 
     /// Receives each registry or other server that did not answer and answers again, as `host` or `host:port`.

@@ -17,7 +17,7 @@ use reqwest::{
 
 use super::{
     ServerFailure,
-    addresses::{Forbidden, Guard, NotResolved, Reach, embedded, reach},
+    addresses::{Forbidden, Guard, NoAddress, NotResolved, Reach, embedded, reach},
     pace::Pace,
     tls::{self, SystemRoots, Trust},
     trust,
@@ -139,6 +139,22 @@ impl Connection {
             url = next;
         }
         Err(ConnectionError::protocol(format!("{} redirects too often", self.name)))
+    }
+
+    /// Finds out how near the server is, before a host that it named is asked. Behind a proxy, which resolves the name, that stays unknown: then the
+    /// host must be public.
+    pub(crate) async fn locate(&self) -> Result<(), ConnectionError> {
+        if !matches!(proxy_of(&self.options.proxies, &self.home), Ok(None)) {
+            return Ok(());
+        }
+        match self.guard.addresses().await {
+            Ok(_) => Ok(()),
+            Err(NoAddress::Forbidden(forbidden)) => Err(self.forbidden(&self.home, forbidden)),
+            Err(NoAddress::NotResolved(error)) => {
+                let message = format!("the host name of {} is not in DNS: {error}", self.name);
+                Err(ConnectionError::new(ServerFailure::NameNotResolved, message))
+            }
+        }
     }
 
     /// Sends one request, to an allowed host.

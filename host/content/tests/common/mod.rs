@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses some of it")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests may panic as well")]
 
+pub(crate) mod server;
+
 use std::io::Write;
 
 use chandler_content::{Limits, Store, Tree};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use chandler_go_template::{Map, Value};
 
-use crate::functions::version::{Constraint, Version};
+use chandler_versions::{Constraint, Version};
 
 use super::{
     Chart, Import,

@@ -3,14 +3,12 @@
 use std::collections::HashSet;
 
 use chandler_go_template::{Element, List, Map, Value};
+use chandler_versions::Version;
 use chandler_yaml::{Kind, Node};
 
-use crate::{
-    functions::version::Version,
-    yaml::{
-        self,
-        decode::{mistyped, mistyped_field, text},
-    },
+use crate::yaml::{
+    self,
+    decode::{mistyped, mistyped_field, text},
 };
 
 /// What `Chart.yaml` says.

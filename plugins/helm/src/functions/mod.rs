@@ -32,7 +32,6 @@ pub mod time;
 mod toml;
 mod urls;
 mod values;
-pub mod version;
 mod versions;
 mod words;
 

@@ -3,22 +3,20 @@
 use std::{any::Any, cmp::Ordering, rc::Rc};
 
 use chandler_go_template::{Function, FunctionError, Object, Type, Value};
+use chandler_versions::{Constraint, Version};
 
-use super::{
-    Result, text,
-    version::{Constraint, Version},
-};
+use super::{Result, text};
 
 pub(super) fn find(name: &str) -> Option<Function> {
     use Type::String;
     Some(match name {
         "semver" => Function::new(&[String], |_, a| {
-            Version::parse(&text(a, 0)).map(|version| Value::Object(Rc::new(version))).map_err(FunctionError::new)
+            Version::parse(&text(a, 0)).map(|version| Value::Object(Rc::new(Semver(version)))).map_err(failed)
         }),
         "semverCompare" => Function::new(&[String, String], |call, a| -> Result {
             call.charge(text(a, 0).len() + text(a, 1).len())?;
-            let constraint = Constraint::parse(&text(a, 0)).map_err(FunctionError::new)?;
-            let version = Version::parse(&text(a, 1)).map_err(FunctionError::new)?;
+            let constraint = Constraint::parse(&text(a, 0)).map_err(failed)?;
+            let version = Version::parse(&text(a, 1)).map_err(failed)?;
             Ok(Value::Bool(constraint.check(&version)))
         }),
         _ => return None,
@@ -30,7 +28,15 @@ fn number(value: u64) -> Value {
     Value::Int(value.cast_signed(), chandler_go_template::IntKind::Uint64)
 }
 
-impl Object for Version {
+fn failed(error: chandler_versions::VersionError) -> FunctionError {
+    FunctionError::new(error.to_string())
+}
+
+/// A version as a value of a template.
+#[derive(Debug)]
+struct Semver(Version);
+
+impl Object for Semver {
     fn type_name(&self) -> &'static str {
         "*semver.Version"
     }
@@ -44,9 +50,10 @@ impl Object for Version {
     }
 
     fn method(&self, name: &str, arguments: &[Value]) -> Option<std::result::Result<Value, FunctionError>> {
-        let other = arguments.first().and_then(Value::as_object::<Self>);
+        let this = &self.0;
+        let other = arguments.first().and_then(Value::as_object::<Self>).map(|other| &other.0);
         let raised = |major, minor, patch| {
-            let version = Self {
+            let version = Version {
                 major,
                 minor,
                 patch,
@@ -55,31 +62,31 @@ impl Object for Version {
                 original: String::new(),
             };
             // In Go this is a value, not a pointer; it prints alike.
-            let original = if self.original.starts_with('v') { format!("v{version}") } else { version.to_string() };
-            Value::Object(Rc::new(Self { original, ..version }))
+            let original = if this.original.starts_with('v') { format!("v{version}") } else { version.to_string() };
+            Value::Object(Rc::new(Self(Version { original, ..version })))
         };
         Some(Ok(match (name, other) {
-            ("Major", None) => number(self.major),
-            ("Minor", None) => number(self.minor),
-            ("Patch", None) => number(self.patch),
-            ("Prerelease", None) => Value::from(self.prerelease.as_str()),
-            ("Metadata", None) => Value::from(self.metadata.as_str()),
-            ("Original", None) => Value::from(self.original.as_str()),
-            ("String", None) => Value::from(self.to_string()),
-            ("IncMajor", None) => raised(self.major.saturating_add(1), 0, 0),
-            ("IncMinor", None) => raised(self.major, self.minor.saturating_add(1), 0),
-            ("IncPatch", None) if !self.prerelease.is_empty() => raised(self.major, self.minor, self.patch),
-            ("IncPatch", None) => raised(self.major, self.minor, self.patch.saturating_add(1)),
-            ("Compare", Some(other)) => Value::int(match self.compare(other) {
+            ("Major", None) => number(this.major),
+            ("Minor", None) => number(this.minor),
+            ("Patch", None) => number(this.patch),
+            ("Prerelease", None) => Value::from(this.prerelease.as_str()),
+            ("Metadata", None) => Value::from(this.metadata.as_str()),
+            ("Original", None) => Value::from(this.original.as_str()),
+            ("String", None) => Value::from(this.to_string()),
+            ("IncMajor", None) => raised(this.major.saturating_add(1), 0, 0),
+            ("IncMinor", None) => raised(this.major, this.minor.saturating_add(1), 0),
+            ("IncPatch", None) if !this.prerelease.is_empty() => raised(this.major, this.minor, this.patch),
+            ("IncPatch", None) => raised(this.major, this.minor, this.patch.saturating_add(1)),
+            ("Compare", Some(other)) => Value::int(match this.compare(other) {
                 Ordering::Less => -1,
                 Ordering::Equal => 0,
                 Ordering::Greater => 1,
             }),
-            ("Equal", Some(other)) => Value::Bool(self.compare(other) == Ordering::Equal),
-            ("GreaterThan", Some(other)) => Value::Bool(self.compare(other) == Ordering::Greater),
-            ("LessThan", Some(other)) => Value::Bool(self.compare(other) == Ordering::Less),
-            ("GreaterThanEqual", Some(other)) => Value::Bool(self.compare(other) != Ordering::Less),
-            ("LessThanEqual", Some(other)) => Value::Bool(self.compare(other) != Ordering::Greater),
+            ("Equal", Some(other)) => Value::Bool(this.compare(other) == Ordering::Equal),
+            ("GreaterThan", Some(other)) => Value::Bool(this.compare(other) == Ordering::Greater),
+            ("LessThan", Some(other)) => Value::Bool(this.compare(other) == Ordering::Less),
+            ("GreaterThanEqual", Some(other)) => Value::Bool(this.compare(other) != Ordering::Less),
+            ("LessThanEqual", Some(other)) => Value::Bool(this.compare(other) != Ordering::Greater),
             _ => return None,
         }))
     }
@@ -116,11 +123,11 @@ impl Object for Version {
     }
 
     fn string(&self) -> Option<String> {
-        Some(self.to_string())
+        Some(self.0.to_string())
     }
 
     fn data(&self) -> Value {
-        Value::from(self.to_string())
+        Value::from(self.0.to_string())
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -24,6 +24,7 @@ pub(crate) const CHART: &[u8] = include_bytes!("chart.txt");
 const PAYLOAD: &[u8] = include_bytes!("payload.txt");
 
 /// Settings for registries: the example of the manual and more, mirror sets, and images.
+const HELM_INDEX: &[u8] = include_bytes!("helm_index.yaml");
 const REGISTRIES: &[u8] = include_bytes!("registries.txt");
 
 /// A kubeconfig of another cluster with everything that is used, and one with everything that is refused.
@@ -120,6 +121,7 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "plain" => [vec![PLAIN.to_vec(), PAYLOAD.to_vec()], bundles(&fixtures.join("plain"))?].concat(),
         "resolver" => [vec![RESOLVER.to_vec()], owned(&[VARIABLES])].concat(),
         "registries" => vec![REGISTRIES.to_vec()],
+        "helm_index" => vec![HELM_INDEX.to_vec()],
         "webhook" => vec![WEBHOOK.to_vec(), IDENTITY.to_vec()],
         "kubeconfig" => KUBECONFIGS.map(<[u8]>::to_vec).into(),
         "notification" => vec![NOTIFICATION.to_vec()],
