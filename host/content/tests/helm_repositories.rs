@@ -115,7 +115,7 @@ async fn the_newest_version_of_a_range_is_fetched_and_followed() {
     let followed = setup.resolve(&url, "^1").await.unwrap();
     assert_eq!(followed.version, "1.3.0");
     setup.fetch(&followed).await.unwrap();
-    // What was installed before stays available while the server is away.
+    // The store has the earlier version while the server is away.
     drop(server);
     setup.fetch(&resolved).await.unwrap();
     assert_eq!(setup.resolve(&url, "^1").await.unwrap_err().class(), FailureClass::Transient);

@@ -11,7 +11,7 @@ mod version;
 pub use constraint::Constraint;
 pub use version::Version;
 
-/// A text is neither a version nor a constraint. The messages are those of the library in Go.
+/// A text is neither a version nor a constraint. The messages are the texts of the library in Go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VersionError {
     /// The text does not have the form of a version.

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_those_of_sha256() {
+    fn a_digest_is_of_sha256() {
         let of = |digest: &str| {
             let digest = Some(digest.to_owned());
             Published { version: "1\u{1b}[2J".to_owned(), url: None, digest }
