@@ -4,6 +4,7 @@ pub mod account_patterns;
 pub mod below;
 pub mod cache;
 pub mod catalogs;
+mod chart_files;
 pub mod class_diff;
 pub mod classes;
 pub mod cluster;

@@ -93,6 +93,18 @@ fn a_directory_with_a_chart_is_uploaded_as_the_chart() {
     let same = of(&["upgrade", "web", web.to_str().unwrap(), "--upload"]);
     assert_eq!(same.code, Some(0), "{}", same.stderr);
     assert!(same.stderr.contains("already has this spec") && same.stderr.contains(&digest), "{}", same.stderr);
+    // Helm would not pack these files: they do not reach the cluster.
+    fs::write(web.join(".helmignore"), ".env\n.git/\n").unwrap();
+    fs::create_dir(web.join(".git")).unwrap();
+    fs::write(web.join(".git/config"), "token\n").unwrap();
+    fs::write(web.join(".env"), "PASSWORD=secret\n").unwrap();
+    let upgraded = of(&["upgrade", "web", web.to_str().unwrap(), "--upload"]);
+    assert_eq!(upgraded.code, Some(0), "{}", upgraded.stderr);
+    let listed = of(&["content", "web"]).data();
+    assert!(listed.contains(".helmignore") && listed.contains("manifests/map.yaml"), "{listed}");
+    assert!(!listed.contains(".env") && !listed.contains(".git/"), "{listed}");
+    let maps = of(&["upgrade", "web", web.to_str().unwrap(), "--dry-run", "-o", "yaml"]).stdout;
+    assert!(maps.contains("Chart.yaml") && !maps.contains("PASSWORD") && !maps.contains("token"), "{maps}");
     // A file beside it makes it another bundle.
     fs::write(directory.path().join("README.md"), "a\n").unwrap();
     let beside = of(&["lint", directory.path().to_str().unwrap()]);
