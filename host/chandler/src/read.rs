@@ -75,4 +75,5 @@ pub mod text_file;
 pub mod uninstallation;
 pub mod unrecognised;
 pub mod upgrade_checks;
+pub mod uploaded;
 pub mod values;

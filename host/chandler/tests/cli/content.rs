@@ -51,6 +51,22 @@ fn files_are_uploaded_and_read_back() {
     let back = of(&["upgrade", "lighthouse", BUNDLE, "--upload"]);
     assert!(back.stderr.contains("files were uploaded before: "), "{}", back.stderr);
 
+    // Commands that render the bundle read it there, too, and say what helps without the service.
+    let same = of(&["diff", "lighthouse"]);
+    assert_eq!(same.code, Some(0), "{}", same.stderr);
+    assert_eq!(of(&["diff", "lighthouse", BUNDLE]).code, Some(0));
+    let without = of(&["diff", "lighthouse", "--content-service", "none"]).stderr.replace('\n', " ");
+    assert!(without.contains("start the controller with --content-address"), "{without}");
+    assert!(without.contains("`chandler diff lighthouse ./FILES`"), "{without}");
+    let approve = ["approve", "lighthouse", "--findings"];
+    let none = of(&approve).stderr;
+    assert!(none.contains("no finding"), "{none}");
+    assert_eq!(of(&[&approve[..], &["--bundle", BUNDLE]].concat()).stderr, none);
+    let without = of(&[&approve[..], &["--content-service", "none"]].concat()).stderr.replace('\n', " ");
+    assert!(without.contains("`chandler approve lighthouse --findings --bundle ./FILES`"), "{without}");
+    let unread = of(&["adopt", "lighthouse"]).stderr.replace('\n', " ");
+    assert!(unread.contains("this command does not read them there"), "{unread}");
+
     for (arguments, code, part) in [
         (vec!["content", "nobody"], 7, "bundledeployments.core.rukpak.io \"nobody\" not found"),
         (vec!["content", "lighthouse", "--content-service", "none"], 1, "start the controller with --content-address"),
