@@ -25,15 +25,19 @@ use crate::{
     store::workspace::Workspace, tree::Stored, unpack::stored,
 };
 
-/// Adds the files of a directory to the workspace. A link to a regular file inside the directory is followed; the file gets the
-/// name of the link.
+/// Whether an entry is left out: its path, and whether it is a directory or a link to one.
+type LeavesOut<'a> = &'a mut dyn FnMut(&str, bool) -> bool;
+
+/// Adds the files of a directory to the workspace, but for those that are left out. A link to a regular file inside the directory is
+/// followed; the file gets the name of the link.
 pub(crate) fn read(
     root: &Path,
+    leaves_out: LeavesOut<'_>,
     work: &mut Workspace,
     limits: &Limits,
 ) -> Result<BTreeMap<String, Stored>, ContentError> {
     let beneath = Beneath::at(root).map_err(StoreError::at("open directory", root))?;
-    let mut reader = Reader { root: beneath, work, limits, files: BTreeMap::new(), entries: 0, total: 0 };
+    let mut reader = Reader { root: beneath, leaves_out, work, limits, files: BTreeMap::new(), entries: 0, total: 0 };
     let mut directories = vec![PathBuf::new()];
     while let Some(directory) = directories.pop() {
         directories.extend(reader.directory(&directory)?);
@@ -43,6 +47,7 @@ pub(crate) fn read(
 
 struct Reader<'a> {
     root: Beneath,
+    leaves_out: LeavesOut<'a>,
     work: &'a mut Workspace,
     limits: &'a Limits,
     files: BTreeMap<String, Stored>,
@@ -79,6 +84,16 @@ impl Reader<'_> {
                 }
                 kind => kind,
             };
+            let is_directory = match kind {
+                FileType::Directory => true,
+                // The file type behind the link matters only for what is left out; nothing is read through it.
+                FileType::Symlink => rustix::fs::statat(&opened, name, AtFlags::empty())
+                    .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory),
+                _ => false,
+            };
+            if (self.leaves_out)(&location.to_string_lossy(), is_directory) {
+                continue;
+            }
             if self.entry(&location, kind)? {
                 below.push(location);
             }

@@ -121,10 +121,24 @@ impl Store {
     /// # Errors
     /// See [`ArchiveError`](crate::ArchiveError). Links that leave the directory and special files are refused.
     pub async fn import_directory(&self, path: &Path) -> Result<Tree, ContentError> {
+        self.import_directory_without(path, |_, _| false).await
+    }
+
+    /// Like [`import_directory`](Self::import_directory), without the entries that the function leaves out. It gets the path of each entry,
+    /// where bytes that are not UTF-8 are U+FFFD, and whether it is a directory or a link to one. Entries that are left out are not read, and
+    /// do not count for the limits.
+    ///
+    /// # Errors
+    /// As of [`import_directory`](Self::import_directory).
+    pub async fn import_directory_without(
+        &self,
+        path: &Path,
+        mut leaves_out: impl FnMut(&str, bool) -> bool + Send + 'static,
+    ) -> Result<Tree, ContentError> {
         let (store, path) = (self.clone(), path.to_owned());
         blocking::run_long(move |cancel| {
             let mut work = store.begin()?.cancelled_by(cancel);
-            let files = directory::read(&path, &mut work, store.limits())?;
+            let files = directory::read(&path, &mut leaves_out, &mut work, store.limits())?;
             work.commit(files)
         })
         .await

@@ -227,6 +227,8 @@ fn is_warning(condition: &Condition) -> bool {
         Reason::Succeeded,
         Reason::Suspended,
         Reason::ApprovalRequired,
+        Reason::Unpacking,
+        Reason::UploadPending,
         Reason::Installing,
         Reason::RollingOut,
         Reason::Deleting,
@@ -241,7 +243,14 @@ fn is_warning(condition: &Condition) -> bool {
         return false;
     }
     // Objects are expected to be unhealthy during a rollout.
-    let expected = [Reason::Installing, Reason::Unhealthy, Reason::UnpackPending, Reason::InstallPending];
+    let expected = [
+        Reason::Installing,
+        Reason::Unhealthy,
+        Reason::Unpacking,
+        Reason::UploadPending,
+        Reason::UnpackPending,
+        Reason::InstallPending,
+    ];
     condition.status == "False" && !expected.iter().any(|reason| reason.as_str() == condition.reason)
 }
 
@@ -287,6 +296,21 @@ mod tests {
         assert_eq!(published(&drifted, &still), [(EventType::Normal, "AsReleased".to_owned())]);
         assert_eq!(published(&still, &drifted), [warning("DriftReported")]);
         assert_eq!(published(&[], &old), [(EventType::Normal, "InstallationSucceeded".to_owned())]);
+    }
+
+    #[test]
+    fn fetching_and_awaiting_an_upload_emit_normal_events() {
+        for reason in ["Unpacking", "UploadPending"] {
+            let new = [
+                condition("Unpacked", "False", reason, "waiting"),
+                condition("Progressing", "True", reason, "waiting"),
+                condition("Ready", "False", reason, "waiting"),
+            ];
+            let events = of_transitions(REPORTED, &[], &new);
+            assert_eq!(events.len(), 1, "{events:?}");
+            assert_eq!((events[0].type_, events[0].reason), (EventType::Normal, reason));
+            assert!(!has_problem(&[], &new));
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(crate) fn unpack(error: &SourceError) -> Problem {
     let reason = match error {
         SourceError::Content(ContentError::Unverified { .. }) => Reason::NoMatchingSignature,
         SourceError::Content(ContentError::CacheFull(_)) => Reason::ContentCacheFull,
+        error if error.is_pending() => Reason::UploadPending,
         _ => Reason::UnpackFailed,
     };
     source(reason, error)

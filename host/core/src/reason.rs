@@ -95,6 +95,8 @@ reasons! {
         ProcessingFinalizerFailed => TimeOrAction,
         /// The content is being fetched.
         Unpacking => Time,
+        /// The files of the bundle have not been uploaded yet.
+        UploadPending => Requirement,
         /// The content is not a bundle of the provisioner's format. Only RukPak sets it.
         BundleLoadFailed => User,
         /// The release could not replace the previous one.

@@ -145,6 +145,8 @@ pub enum ReconcileOutcome {
     RestoreIncomplete(Problem),
     /// No provisioner can render the content.
     ProvisionerUnavailable(Problem),
+    /// The files of the bundle have not been uploaded yet; the text says how they are. No release is known meanwhile.
+    UploadPending(String),
     /// The content could not be fetched.
     UnpackFailed(Problem),
     /// The provisioner returned no release, or the spec does not allow one.
@@ -194,6 +196,7 @@ impl ReconcileOutcome {
             | Self::Preparing
             | Self::Starting
             | Self::ApprovalRequired
+            | Self::UploadPending(_)
             | Self::RollingOut(_)
             | Self::Applied(_)
             | Self::Deleting(_) => None,

@@ -135,7 +135,8 @@ pub fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> Next {
         ReconcileOutcome::Starting => Next::After(Duration::ZERO),
         ReconcileOutcome::Preparing => Next::Unchanged(PREPARATION_CHECK),
         ReconcileOutcome::ApprovalRequired => poll(source),
-        ReconcileOutcome::Suspended => Next::Change,
+        // The content service triggers a reconcile for an upload.
+        ReconcileOutcome::Suspended | ReconcileOutcome::UploadPending(_) => Next::Change,
         ReconcileOutcome::Applied(_) => found.rollout.debounce.map_or_else(|| poll(source), Next::After),
         ReconcileOutcome::DeletionFailed(problem) if problem.reason == Reason::CustomResourcesExist => {
             Next::After(HELD_CHECK)
@@ -417,6 +418,7 @@ mod tests {
             (ReconcileOutcome::Preparing, Next::Unchanged(PREPARATION_CHECK)),
             (ReconcileOutcome::ApprovalRequired, Next::Poll),
             (ReconcileOutcome::Suspended, Next::Change),
+            (ReconcileOutcome::UploadPending(String::new()), Next::Change),
             (ReconcileOutcome::Applied(vec![]), Next::Poll),
             (ReconcileOutcome::DeletionFailed(Problem::transient(Reason::ObjectRefused, "")), Next::BackOff),
         ] {

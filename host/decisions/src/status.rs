@@ -23,6 +23,7 @@ use super::{
     revisions::{self, Candidate, RevisionStep, RevisionTerms},
     upgrade_warnings::{self, RolloutWarnings},
 };
+use crate::problem::Problem;
 
 /// The status after a reconcile of `deployment`, from the status that it has and what the reconcile found.
 pub fn derive(deployment: &BundleDeployment, found: &Assessment, now: Timestamp) -> BundleDeploymentStatus {
@@ -53,6 +54,7 @@ pub fn derive(deployment: &BundleDeployment, found: &Assessment, now: Timestamp)
         | ReconcileOutcome::TargetUnavailable(problem)
         | ReconcileOutcome::ProvisionerUnavailable(problem)
         | ReconcileOutcome::DeletionFailed(problem) => draft.blocked(problem),
+        ReconcileOutcome::UploadPending(message) => draft.upload_pending(message),
         ReconcileOutcome::UnpackFailed(problem) => draft.not_unpacked(problem),
         ReconcileOutcome::RenderFailed(problem) => draft.failed(problem, had_release.as_ref(), None),
         ReconcileOutcome::PreviewFailed(problem) => {
@@ -107,9 +109,11 @@ pub fn derive(deployment: &BundleDeployment, found: &Assessment, now: Timestamp)
     ) {
         draft.needs_approval(deployment);
     }
-    if let ReconcileOutcome::UnpackFailed(problem) | ReconcileOutcome::ProvisionerUnavailable(problem) = &found.outcome
-    {
-        draft.installed_before(&problem.message);
+    match &found.outcome {
+        ReconcileOutcome::UnpackFailed(Problem { message, .. })
+        | ReconcileOutcome::ProvisionerUnavailable(Problem { message, .. })
+        | ReconcileOutcome::UploadPending(message) => draft.installed_before(message),
+        _ => {}
     }
     draft.running(found);
     if found.outcome == ReconcileOutcome::Suspended {

@@ -179,6 +179,19 @@ impl SourceError {
         }
     }
 
+    /// Whether nothing has failed: the files of an upload are awaited.
+    pub fn is_pending(&self) -> bool {
+        matches!(self, Self::Upload(UploadError::Pending { .. }))
+    }
+
+    /// This error for a BundleDeployment that had its files before: a pending upload is a lost one.
+    pub fn after_an_upload(self) -> Self {
+        match self {
+            Self::Upload(UploadError::Pending { name }) => Self::Upload(UploadError::Lost { name }),
+            other => other,
+        }
+    }
+
     /// A CamelCase word for metrics.
     pub fn reason(&self) -> &'static str {
         match self {

@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 use crate::{PLAIN, catalogs, leader_election, permissions};
 
 /// A world whose controller serves content.
-async fn serving() -> World {
+pub(crate) async fn serving() -> World {
     let mut world = World::new().await;
     world.stop_controller().await;
     start(&mut world, |_| {});
@@ -52,7 +52,7 @@ fn free_address() -> SocketAddr {
     socket.local_addr().expect("an address")
 }
 
-async fn announced(world: &World) -> ConfigMap {
+pub(crate) async fn announced(world: &World) -> ConfigMap {
     content_service::announced(world, "announced", |_| true).await
 }
 
@@ -62,7 +62,7 @@ pub(crate) async fn user(world: &World, name: &str, paths: &[&str]) -> String {
 }
 
 /// A new ServiceAccount with these rules, and its token.
-async fn user_with(world: &World, name: &str, rules: Value) -> String {
+pub(crate) async fn user_with(world: &World, name: &str, rules: Value) -> String {
     let account: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": name}})).expect("an account");
     let accounts = Api::<ServiceAccount>::namespaced(world.client.clone(), &world.namespace);
     accounts.create(&PostParams::default(), &account).await.expect("an account");
@@ -290,16 +290,16 @@ pub(crate) fn archive(text: &str) -> Vec<u8> {
     archive.into_inner().expect("an archive").finish().expect("gzip")
 }
 
-fn uploaded(world: &World, digest: Option<&str>) -> Value {
+pub(crate) fn uploaded(world: &World, digest: Option<&str>) -> Value {
     let upload = digest.map_or_else(|| json!({}), |digest| json!({"digest": digest}));
     json!({"installNamespace": world.namespace, "provisionerClassName": PLAIN, "source": {"type": "upload", "upload": upload}})
 }
 
-fn bell(tone: &str) -> String {
+pub(crate) fn bell(tone: &str) -> String {
     format!("{BELL}data: {{tone: {tone}}}\n")
 }
 
-async fn tone(world: &World, tone: &str) {
+pub(crate) async fn tone(world: &World, tone: &str) {
     wait::until(&world.config_maps(), "bell", tone, |bell: Option<&ConfigMap>| {
         bell.and_then(|bell| bell.data.as_ref()).is_some_and(|data| data["tone"] == tone)
     })
@@ -307,7 +307,7 @@ async fn tone(world: &World, tone: &str) {
 }
 
 /// Permission to update one BundleDeployment, which is installed with the permissions of the controller.
-fn updates(name: &str) -> Value {
+pub(crate) fn updates(name: &str) -> Value {
     json!([{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"], "resourceNames": [name],
             "verbs": ["update", "installWithControllerRights"]}])
 }
@@ -330,9 +330,9 @@ async fn uploaded_content_is_installed_and_stays() {
     let low = bell("low");
     assert_eq!(put(&author, &path, &low).await.status, StatusCode::NOT_FOUND, "there is no BundleDeployment yet");
     world.apply(&name, uploaded(&world, None)).await;
-    let waiting = world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    let waiting = world.condition(&name, "Unpacked", "False", "UploadPending").await;
     let message = &condition(&waiting, "Unpacked").expect("Unpacked").message;
-    assert!(message.starts_with("no content was uploaded for it yet"), "{message}");
+    assert!(message.starts_with("its files have not been uploaded yet"), "{message}");
 
     assert_eq!(put(&reader, &path, &low).await.status, StatusCode::FORBIDDEN);
     assert_eq!(put(&ContentClient::new(&announcement, None), &path, &low).await.status, StatusCode::UNAUTHORIZED);
@@ -364,9 +364,9 @@ async fn uploaded_content_is_installed_and_stays() {
     // A later BundleDeployment of the same name is another one.
     world.delete(&name).await;
     world.apply(&name, uploaded(&world, status.content_digest.as_deref())).await;
-    let waiting = world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    let waiting = world.condition(&name, "Unpacked", "False", "UploadPending").await;
     let message = &condition(&waiting, "Unpacked").expect("Unpacked").message;
-    assert!(message.starts_with("no content was uploaded for it yet"), "{message}");
+    assert!(message.starts_with("its files have not been uploaded yet"), "{message}");
     world.finish().await;
 }
 
@@ -387,7 +387,7 @@ async fn all_replicas_serve_content_and_the_next_leader_lacks_uploads_in_the_cac
     let (second, second_address, _second_cache) = replica("second");
     let name = world.name();
     world.apply(&name, uploaded(&world, None)).await;
-    world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    world.condition(&name, "Unpacked", "False", "UploadPending").await;
     let token = user_with(&world, "author", updates(&name)).await;
     let author = ContentClient::new(&first_announcement, Some(token.clone()));
     let answer = author.put(&format!("/uploads/{name}.tgz"), &archive(&bell("low"))).await;
@@ -443,7 +443,7 @@ async fn an_upload_that_the_spec_names_by_digest_can_be_replaced() {
     let author = ContentClient::new(&announcement, Some(user_with(&world, "author", updates(&name)).await));
     let unknown = format!("sha256:{}", "0".repeat(64));
     world.apply(&name, uploaded(&world, Some(&unknown))).await;
-    world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    world.condition(&name, "Unpacked", "False", "UploadPending").await;
 
     // Content is uploaded before the spec names it.
     for wanted in ["low", "high"] {
@@ -459,9 +459,9 @@ async fn an_upload_that_the_spec_names_by_digest_can_be_replaced() {
     // Who knows a digest does not have the content.
     let digest = history.last().expect("a revision").content_digest.clone();
     world.apply(&thief, uploaded(&world, Some(&digest))).await;
-    let refused = world.condition(&thief, "Unpacked", "False", "UnpackFailed").await;
+    let refused = world.condition(&thief, "Unpacked", "False", "UploadPending").await;
     let message = &condition(&refused, "Unpacked").expect("Unpacked").message;
-    assert!(message.starts_with("no content was uploaded for it yet"), "{message}");
+    assert!(message.starts_with("its files have not been uploaded yet"), "{message}");
     // A digest that was not uploaded does not affect the running release.
     world.apply(&name, uploaded(&world, Some(&unknown))).await;
     let refused = world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
@@ -485,7 +485,7 @@ async fn uploads_without_end_are_cleaned_at_once() {
     });
     let name = world.name();
     world.apply(&name, uploaded(&world, None)).await;
-    world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    world.condition(&name, "Unpacked", "False", "UploadPending").await;
     let author = user_with(&world, "author", updates(&name)).await;
     let author = ContentClient::new(&announced(&world).await, Some(author));
     for number in 10..22 {

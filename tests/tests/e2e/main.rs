@@ -77,6 +77,7 @@ mod openshift_suite;
 mod orphan_race;
 mod other_clusters;
 mod ownership;
+mod pending_uploads;
 mod permissions;
 mod placement;
 mod plain_bundles;

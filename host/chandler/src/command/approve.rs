@@ -8,11 +8,11 @@ use serde::Serialize;
 use crate::{
     CommandError,
     arguments::{
-        bundle::FetchArguments, connection::Connection, dry_run::DryRun, format::DataFormat,
-        system_namespace::SystemNamespaceArguments, target::INSTALLED,
+        bundle::FetchArguments, connection::Connection, content_service::ContentClientArguments, dry_run::DryRun,
+        format::DataFormat, system_namespace::SystemNamespaceArguments, target::INSTALLED,
     },
     confirmation,
-    read::{cluster, deployed, preview},
+    read::{cluster, deployed, preview, uploaded::BundleAccess},
     view::{findings, findings::Findings, output, pending_change, summary, terminal::Terminal, text::one_line},
     write::approval::{self, Approved},
 };
@@ -99,6 +99,10 @@ pub struct Approve {
     #[command(flatten)]
     pub system: SystemNamespaceArguments,
 
+    /// How the command reaches the content service, for uploaded files.
+    #[command(flatten)]
+    pub content: ContentClientArguments,
+
     /// How the command connects to the cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -158,14 +162,13 @@ impl Approve {
         expected: Option<&str>,
     ) -> Result<(), CommandError> {
         let name = &self.name;
-        let mut opened = deployed::open(
-            client,
-            &self.system.system_namespace,
-            &self.fetch.of_deployment(),
-            deployment,
-            self.bundle.as_deref(),
-        )
-        .await?;
+        let access = BundleAccess {
+            connection: self.connection.options(),
+            system_namespace: &self.system.system_namespace,
+            content: self.content.options(),
+            instead: format!("chandler approve {name} --findings --bundle ./FILES"),
+        };
+        let mut opened = access.open(client, &self.fetch.of_deployment(), deployment, self.bundle.as_deref()).await?;
         let release = deployed::release(client, &mut opened).await?;
         let namespace = &deployment.spec.install_namespace;
         let preview = preview::rollout(client.clone(), Some(deployment), (name, namespace), &release).await?;

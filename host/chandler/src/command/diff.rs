@@ -9,6 +9,7 @@ use crate::{
     arguments::{
         bundle::BundleArguments,
         connection::Connection,
+        content_service::ContentClientArguments,
         format::DataFormat,
         system_namespace::SystemNamespaceArguments,
         target::{INSTALLED, class_name},
@@ -21,6 +22,7 @@ use crate::{
         preview,
         provisioner::{self, ChosenProvisioner},
         rendering::{self, BundleOptions},
+        uploaded::BundleAccess,
     },
     view::{
         class_diff::{ClassReport, Summary},
@@ -39,7 +41,8 @@ use crate::{
 /// Renders a bundle as the controller does, and compares each object in the cluster with the result of a server-side dry run, so that
 /// defaulted fields are not reported as changes. It runs all checks that the controller runs before it writes. Nothing is changed.
 /// Secret values are not shown. --config and --set are merged over the
-/// configuration in the spec, as in an upgrade; values of spec.valuesFrom are read with your permissions.
+/// configuration in the spec, as in an upgrade; values of spec.valuesFrom, and uploaded files in the content service, are read
+/// with your permissions.
 ///
 /// With class/NAME, every BundleDeployment that uses the class is rendered by the component that rendered its release and by the one that
 /// the class has now (or --provisioner), and the objects that differ are printed as soon as they are known. Nothing is compared with
@@ -99,6 +102,10 @@ pub struct Diff {
     #[command(flatten)]
     pub system: SystemNamespaceArguments,
 
+    /// How the command reaches the content service, for uploaded files.
+    #[command(flatten)]
+    pub content: ContentClientArguments,
+
     /// How the command connects to the cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -141,7 +148,13 @@ impl Diff {
             (existing, opened)
         } else {
             let deployment = cluster::deployment(&client, &options.bundle).await?;
-            let opened = deployed::open(&client, &self.system.system_namespace, &options, &deployment, None).await?;
+            let access = BundleAccess {
+                connection: self.connection.options(),
+                system_namespace: &self.system.system_namespace,
+                content: self.content.options(),
+                instead: format!("chandler diff {} ./FILES", options.bundle),
+            };
+            let opened = access.open(&client, &options, &deployment, None).await?;
             (Some(deployment), opened)
         };
         let release = deployed::release(&client, &mut opened).await?;

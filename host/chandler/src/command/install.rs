@@ -34,7 +34,8 @@ use crate::{
 /// Install a bundle, or a package of a catalog
 ///
 /// Creates a BundleDeployment for an image or a URL, or for a directory or an archive of this machine, and follows its rollout. Files of this
-/// machine reach the cluster in ConfigMaps in the controller's namespace, or with --upload through its content service; a registry is not needed. Files are rendered before anything
+/// machine reach the cluster in ConfigMaps in the controller's namespace, or with --upload through its content service; a registry is not needed. The files that the .helmignore of a chart names
+/// stay on this machine. Files are rendered before anything
 /// is written, so that an invalid bundle or configuration is reported with its lines. Without NAME, the name is derived from BUNDLE.
 ///
 /// A BUNDLE without `/`, `:` and `.` before any `@` that is not a path is a package, with the versions that are asked for: `prometheus`,

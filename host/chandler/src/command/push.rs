@@ -30,7 +30,7 @@ const CONFIGS: &str = "configs";
 ///
 /// Makes an image of the files, with one layer, and pushes it. The same files make the same image, with the same digest. An image of a
 /// registry+v1 bundle has the labels of its metadata/annotations.yaml, and an image of a catalog has the label that names its directory, so
-/// that other tools recognise them too. A directory with the file oci-layout is an image already, such as the controller's
+/// that other tools recognise them too. The files that the .helmignore of a chart names are left out, as by `helm package`. A directory with the file oci-layout is an image already, such as the controller's
 /// (`cargo xtask dist`): it is checked and pushed unchanged.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\

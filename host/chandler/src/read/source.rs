@@ -15,6 +15,7 @@ use chandler_proxies::Proxies;
 
 use super::{
     cache, catalogs,
+    chart_files::ChartFiles,
     credentials::UserCredentials,
     origin::Origin,
     registry_settings::{self, RegistryOptions},
@@ -23,7 +24,7 @@ use super::{
 use crate::{CommandError, view::invocation::quoted};
 
 /// The file at the root of each chart.
-const CHART: &str = "Chart.yaml";
+pub(super) const CHART: &str = "Chart.yaml";
 /// What helps where the settings for registries forbid to contact one.
 const BLOCKED_HINT: &str = "see registries.conf; --registries-conf names another file";
 
@@ -80,9 +81,12 @@ async fn open_into(store: Store, origin: &Origin, registry: &RegistryOptions) ->
 }
 
 /// The files of a directory, and the directory that they begin in: like an archive, a directory that has nothing but the directory of a chart is
-/// the chart. An archive of it has the same digest.
+/// the chart. A chart has the files that `helm package` would pack, so that an archive of it has the same digest.
 async fn directory(store: &Store, path: &Path) -> Result<(Tree, PathBuf), CommandError> {
     let import = async |path: &Path| {
+        if let Some(chart) = ChartFiles::of(path)? {
+            return chart.import(store).await;
+        }
         let tree = store.import_directory(path).await;
         tree.map_err(|error| refused(&format!("directory {}", path.display()), &error))
     };

@@ -182,10 +182,11 @@ pub fn install_plan_without(left_out: &LeftOut) -> Option<InstallPlan> {
 /// The phase of the InstallPlan that a BundleDeployment without a Resolution would have.
 pub fn install_plan_of(deployment: &BundleDeployment) -> InstallPlan {
     match phase(deployment) {
-        // Nothing is wrong while it is suspended.
+        // Nothing is wrong while it is suspended, or its files are awaited.
         Csv::Pending
-            if reason(deployment)
-                .is_none_or(|reason| reason.remedy() == Remedy::Time || reason == Reason::Suspended) =>
+            if reason(deployment).is_none_or(|reason| {
+                reason.remedy() == Remedy::Time || matches!(reason, Reason::Suspended | Reason::UploadPending)
+            }) =>
         {
             InstallPlan::Planning
         }

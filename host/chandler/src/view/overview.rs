@@ -305,7 +305,11 @@ impl Overview {
 
     /// A sentence about a rollout that is not complete, which the controller continues or tries again.
     fn works(&self, reason: &str, message: &str) -> String {
-        match Reason::from_name(reason).map(Reason::remedy) {
+        let reason_of = Reason::from_name(reason);
+        if reason_of == Some(Reason::UploadPending) {
+            return format!("it waits for an upload of its files: `chandler upgrade {} DIR --upload`", self.name);
+        }
+        match reason_of.map(Reason::remedy) {
             // The controller looks again, and nothing changes until the cause is gone.
             Some(Remedy::Requirement | Remedy::User | Remedy::Administrator) => {
                 format!("{} cannot be rolled out yet ({reason}){message}", self.change())

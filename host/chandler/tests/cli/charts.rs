@@ -17,6 +17,11 @@ fn chart(home: &Path) -> (String, String) {
     // Classes of Unicode are in the component, too, which does not have all tables.
     let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Release.Name }}\"}\ndata:\n  replicas: \"{{ .Values.replicaCount }}\"\n  letters: \"{{ regexMatch `^(?i:\\p{Greek}É)\\pL\\p{Nd}$` `αéa1` }}\"\n";
     fs::write(web.join("templates/config.yaml"), template).unwrap();
+    // `helm package` leaves these out; the archive has them, and the provisioner ignores them.
+    fs::write(web.join(".helmignore"), "*.bak\n/notes/\n").unwrap();
+    fs::write(web.join("templates/config.yaml.bak"), "{{ fail \"it is ignored\" }}").unwrap();
+    fs::create_dir_all(web.join("notes")).unwrap();
+    fs::write(web.join("notes/a"), "").unwrap();
     let archive = home.join("web-1.2.3.tgz");
     let mut tar = Command::new("tar");
     tar.args(["--create", "--gzip", "--file"]).arg(&archive).arg("--directory").arg(home).arg("web");

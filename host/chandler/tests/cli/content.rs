@@ -51,6 +51,22 @@ fn files_are_uploaded_and_read_back() {
     let back = of(&["upgrade", "lighthouse", BUNDLE, "--upload"]);
     assert!(back.stderr.contains("files were uploaded before: "), "{}", back.stderr);
 
+    // Commands that render the bundle read it there, too, and say what helps without the service.
+    let same = of(&["diff", "lighthouse"]);
+    assert_eq!(same.code, Some(0), "{}", same.stderr);
+    assert_eq!(of(&["diff", "lighthouse", BUNDLE]).code, Some(0));
+    let without = of(&["diff", "lighthouse", "--content-service", "none"]).stderr.replace('\n', " ");
+    assert!(without.contains("start the controller with --content-address"), "{without}");
+    assert!(without.contains("`chandler diff lighthouse ./FILES`"), "{without}");
+    let approve = ["approve", "lighthouse", "--findings"];
+    let none = of(&approve).stderr;
+    assert!(none.contains("no finding"), "{none}");
+    assert_eq!(of(&[&approve[..], &["--bundle", BUNDLE]].concat()).stderr, none);
+    let without = of(&[&approve[..], &["--content-service", "none"]].concat()).stderr.replace('\n', " ");
+    assert!(without.contains("`chandler approve lighthouse --findings --bundle ./FILES`"), "{without}");
+    let unread = of(&["adopt", "lighthouse"]).stderr.replace('\n', " ");
+    assert!(unread.contains("this command does not read them there"), "{unread}");
+
     for (arguments, code, part) in [
         (vec!["content", "nobody"], 7, "bundledeployments.core.rukpak.io \"nobody\" not found"),
         (vec!["content", "lighthouse", "--content-service", "none"], 1, "start the controller with --content-address"),
@@ -93,6 +109,18 @@ fn a_directory_with_a_chart_is_uploaded_as_the_chart() {
     let same = of(&["upgrade", "web", web.to_str().unwrap(), "--upload"]);
     assert_eq!(same.code, Some(0), "{}", same.stderr);
     assert!(same.stderr.contains("already has this spec") && same.stderr.contains(&digest), "{}", same.stderr);
+    // Helm would not pack these files: they do not reach the cluster.
+    fs::write(web.join(".helmignore"), ".env\n.git/\n").unwrap();
+    fs::create_dir(web.join(".git")).unwrap();
+    fs::write(web.join(".git/config"), "token\n").unwrap();
+    fs::write(web.join(".env"), "PASSWORD=secret\n").unwrap();
+    let upgraded = of(&["upgrade", "web", web.to_str().unwrap(), "--upload"]);
+    assert_eq!(upgraded.code, Some(0), "{}", upgraded.stderr);
+    let listed = of(&["content", "web"]).data();
+    assert!(listed.contains(".helmignore") && listed.contains("manifests/map.yaml"), "{listed}");
+    assert!(!listed.contains(".env") && !listed.contains(".git/"), "{listed}");
+    let maps = of(&["upgrade", "web", web.to_str().unwrap(), "--dry-run", "-o", "yaml"]).stdout;
+    assert!(maps.contains("Chart.yaml") && !maps.contains("PASSWORD") && !maps.contains("token"), "{maps}");
     // A file beside it makes it another bundle.
     fs::write(directory.path().join("README.md"), "a\n").unwrap();
     let beside = of(&["lint", directory.path().to_str().unwrap()]);

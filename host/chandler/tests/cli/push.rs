@@ -50,6 +50,30 @@ fn a_bundle_is_pushed_with_its_labels_and_the_same_files_make_the_same_image() {
 }
 
 #[test]
+fn files_that_a_chart_ignores_are_not_pushed() {
+    let (_runtime, registry) = start(Options::default());
+    let user = User::new();
+    let image = format!("{}/charts/web:1.2.3", registry.host());
+    user.write("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.2.3\n");
+    user.write("web/.helmignore", ".env\n.git/\n");
+    let web = user.home.path().join("web");
+    let push = || user.run(&["push", web.to_str().unwrap(), &image]);
+    let expected = push().data();
+    user.write("web/.env", "PASSWORD=secret\n");
+    user.write("web/.git/config", "token\n");
+    assert_eq!(push().data(), expected, "the same files make the same image");
+    // A chart that would leave itself out, or rules that Helm refuses: nothing is pushed.
+    for (rules, part) in [("Chart.yaml\n", "leaves out Chart.yaml"), ("**/.env\n", "double-star (**)")] {
+        user.write("web/.helmignore", rules);
+        let refused = push();
+        assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+        assert!(refused.stderr.contains(part) && refused.stdout.is_empty(), "{}", refused.stderr);
+    }
+    user.write("web/.helmignore", "");
+    assert_ne!(push().data(), expected);
+}
+
+#[test]
 fn a_catalog_is_checked_and_pushed() {
     let (_runtime, registry) = start(Options::default());
     let user = User::new();

@@ -22,6 +22,7 @@ use super::steps::{
     rerender::{RerenderCause, RerenderError},
     restore::RestoreError,
     rollout::RolloutFailure,
+    unpack::UnpackError,
 };
 use crate::problem;
 
@@ -83,6 +84,9 @@ impl From<PrepareFailure> for Halted {
             PrepareError::Class(error) => ReconcileOutcome::ProvisionerUnavailable(error.0.clone()),
             PrepareError::Account(error) => ReconcileOutcome::UnpackFailed(Problem::from(error)),
             PrepareError::Detect(error) => ReconcileOutcome::ProvisionerUnavailable(Problem::from(error)),
+            PrepareError::Unpack(UnpackError(problem)) if problem.reason == Reason::UploadPending => {
+                ReconcileOutcome::UploadPending(problem.message.clone())
+            }
             PrepareError::Unpack(error) => ReconcileOutcome::UnpackFailed(error.0.clone()),
             PrepareError::Spec(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
             PrepareError::Values(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),

@@ -106,6 +106,15 @@ impl Draft {
         self.no(Type::Ready, problem.reason, &problem.message);
     }
 
+    /// The files of the bundle are awaited: nothing has failed, and the rollout continues when they are uploaded.
+    pub(crate) fn upload_pending(&mut self, message: &str) {
+        self.status.resolved_source = None;
+        self.status.content_digest = None;
+        self.no(Type::Unpacked, Reason::UploadPending, message);
+        self.yes(Type::Progressing, Reason::UploadPending, message);
+        self.no(Type::Ready, Reason::UploadPending, message);
+    }
+
     pub(crate) fn not_unpacked(&mut self, problem: &Problem) {
         self.status.resolved_source = None;
         self.status.content_digest = None;

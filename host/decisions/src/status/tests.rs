@@ -153,6 +153,29 @@ fn missing_content_does_not_change_installed() {
 }
 
 #[test]
+fn a_pending_upload_is_a_pause_and_never_stalls() {
+    let awaited = || Assessment::early(ReconcileOutcome::UploadPending("its files have not been uploaded yet".into()));
+    let mut deployment = deployment(&json!(null));
+    for second in [1, 100, 10_000] {
+        deployment.status = Some(derive(&deployment, &awaited(), at(second)));
+    }
+    let status = deployment.status.clone().unwrap();
+    insta::assert_snapshot!(lines(&status), @r"
+    Unpacked=False/UploadPending @1: its files have not been uploaded yet
+    Progressing=True/UploadPending @1: its files have not been uploaded yet
+    Ready=False/UploadPending @1: its files have not been uploaded yet
+    ");
+    assert_eq!(find_condition(&status.conditions, Type::Stalled), None);
+    assert!(find_condition(&status.conditions, Type::Reconciling).is_some_and(|it| it.reason == "UploadPending"));
+
+    // What runs keeps running while the next files are awaited.
+    let installed = found(Some(facts("a")), ReconcileOutcome::Applied(vec![]));
+    let status = reconciles(self::deployment(&json!(null)), &[installed, awaited()]);
+    assert!(find_condition(&status.conditions, Type::Installed).is_some_and(|it| it.status == "True"));
+    assert_eq!((status.resolved_source, status.content_digest), (None, None));
+}
+
+#[test]
 fn the_deadline_counts_from_the_start_of_the_release() {
     let deployment = deployment(&json!({"progressDeadlineSeconds": 2}));
     let rolling = found(Some(facts("a")), waiting(2, true));

@@ -179,7 +179,11 @@ fn meaning(reason: &str) -> Meaning {
             | Reason::Deleting,
         ) => Meaning::Moving,
         Some(
-            Reason::ApprovalRequired | Reason::OutsideMaintenanceWindow | Reason::MembersNotHealthy | Reason::Suspended,
+            Reason::ApprovalRequired
+            | Reason::OutsideMaintenanceWindow
+            | Reason::MembersNotHealthy
+            | Reason::Suspended
+            | Reason::UploadPending,
         ) => Meaning::Waiting,
         Some(Reason::Unhealthy) => Meaning::Unhealthy,
         // A reason of PlatformOperators alone.

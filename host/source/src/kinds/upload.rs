@@ -19,18 +19,24 @@ pub struct PinnedUpload(Digest);
 /// Content is not there. An upload helps.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UploadError {
-    /// Nothing was uploaded.
+    /// Nothing was uploaded yet. Nothing has failed: the BundleDeployment has to exist before its files can be uploaded.
     #[error(
-        "no content was uploaded for it yet: `chandler upgrade {name} DIR --upload`, or PUT /uploads/{name}.tgz at the content service"
+        "its files have not been uploaded yet: `chandler upgrade {name} DIR --upload`, or PUT /uploads/{name}.tgz at the content service"
     )]
-    None {
+    Pending {
+        /// The name of the BundleDeployment.
+        name: String,
+    },
+    /// The cache lost files that were uploaded and installed before.
+    #[error(
+        "the cache of the controller lost the files that were uploaded for it: `chandler upgrade {name} DIR --upload` uploads them again"
+    )]
+    Lost {
         /// The name of the BundleDeployment.
         name: String,
     },
     /// Other content was uploaded, or this content is no longer in the cache.
-    #[error(
-        "content {wanted} was not uploaded for it, or is no longer in the cache: `chandler upgrade {name} DIR --upload`"
-    )]
+    #[error("content {wanted} was not uploaded for it, or the cache lost it: `chandler upgrade {name} DIR --upload`")]
     Gone {
         /// The name of the BundleDeployment.
         name: String,
@@ -71,9 +77,9 @@ impl SourceKind for Upload {
         let mut uploaded = uploaded(name, environment).await?;
         let name = name.to_owned();
         match &self.digest {
-            None => uploaded.pop().map(PinnedUpload).ok_or_else(|| UploadError::None { name }.into()),
+            None => uploaded.pop().map(PinnedUpload).ok_or_else(|| UploadError::Pending { name }.into()),
             Some(wanted) if uploaded.contains(wanted) => Ok(PinnedUpload(wanted.clone())),
-            Some(_) if uploaded.is_empty() => Err(UploadError::None { name }.into()),
+            Some(_) if uploaded.is_empty() => Err(UploadError::Pending { name }.into()),
             Some(wanted) => Err(UploadError::Gone { name, wanted: wanted.clone() }.into()),
         }
     }

@@ -3,10 +3,11 @@
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use chandler_go_template::Map;
+use chandler_helmignore::{Rules, Steps};
 
 use crate::yaml;
 
-use super::{Chart, File, archive, ignore::Rules, metadata::Metadata, values};
+use super::{Chart, File, archive, metadata::Metadata, values};
 
 /// Why a chart cannot be loaded: Helm's text, or a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,9 +76,11 @@ pub fn load_archive(bytes: &[u8], limits: Limits) -> Result<Chart, LoadError> {
 }
 
 fn directory(mut files: Vec<File>, budget: &mut Budget) -> Result<Chart, String> {
-    let rules = files.iter().find(|file| file.name == ".helmignore").map(|file| file.text().into_owned());
-    let rules = Rules::parse(&rules.unwrap_or_default())?;
-    files.retain(|file| !rules.leave_out(&file.name));
+    let rules = files.iter().find(|file| file.name == chandler_helmignore::FILE).map(|file| file.text().into_owned());
+    let rules = Rules::parse(&rules.unwrap_or_default()).map_err(|error| error.to_string())?;
+    // The sandbox limits the time.
+    let mut steps = Steps::unlimited();
+    files.retain(|file| !rules.leave_out_file(&file.name, &mut steps).unwrap_or_default());
     files.sort_by(|one, other| walk_order(&one.name, &other.name));
     for file in &mut files {
         budget.take(file.data.len())?;

@@ -4,14 +4,12 @@
 //! |---|---|
 //! | `load` | a chart from its files, with subcharts as directories and archives |
 //! | `archive` | reading `.tgz` |
-//! | `ignore` | `.helmignore` |
 //! | `metadata` | `Chart.yaml` and `requirements.yaml` |
 //! | [`values`] | merging values, with globals and nulls |
 //! | [`dependencies`] | conditions, tags, aliases and imported values |
 
 mod archive;
 pub mod dependencies;
-mod ignore;
 mod load;
 mod metadata;
 pub mod values;
@@ -20,7 +18,7 @@ use std::rc::Rc;
 
 use chandler_go_template::Map;
 
-pub use ignore::matches as path_matches;
+pub use chandler_helmignore::matches as path_matches;
 pub use load::{Limits, LoadError, load, load_archive};
 pub use metadata::{Dependency, Import, Maintainer, Metadata};
 

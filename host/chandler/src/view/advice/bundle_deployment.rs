@@ -6,6 +6,11 @@ use chandler_api::Reason;
 pub(super) fn advice(reason: Reason, name: &str) -> Option<String> {
     let text = match reason {
         Reason::UnpackPending | Reason::Unpacking => "wait: the controller fetches and renders the bundle",
+        Reason::UploadPending => {
+            return Some(format!(
+                "upload the files of the bundle: `chandler upgrade {name} DIR --upload`; the rollout then continues"
+            ));
+        }
         Reason::Installing | Reason::RollingOut => {
             return Some(format!("wait: `chandler status {name} --watch` follows the rollout"));
         }

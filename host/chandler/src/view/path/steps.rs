@@ -276,7 +276,7 @@ fn objects(packages: &[Package]) -> Step {
 fn state_of(reason: &str) -> StepState {
     match Reason::from_name(reason) {
         // Nothing is wrong: a user decides when it continues.
-        Some(Reason::ApprovalRequired | Reason::Suspended) => StepState::Working,
+        Some(Reason::ApprovalRequired | Reason::Suspended | Reason::UploadPending) => StepState::Working,
         Some(reason) if !reason.remedy().time_may_help() => StepState::Failed,
         _ => StepState::Working,
     }

@@ -9,6 +9,7 @@ use chandler_decisions::{
     revisions::Cause,
 };
 use chandler_rollout::{Drift, DriftKind, FieldDrift, Manager};
+use chandler_source::kinds::upload::UploadError;
 use serde_json::json;
 
 use super::{
@@ -170,6 +171,10 @@ situations! {
         Situation { absence: Some(absence), ..healthy(upgraded) }
     };
     fetching: nothing(Harbour::new(&json!({})).reconciled(&Assessment::early(ReconcileOutcome::Preparing)));
+    upload_pending: {
+        let message = UploadError::Pending { name: "harbour".into() }.to_string();
+        nothing(Harbour::new(&json!({})).reconciled(&Assessment::early(ReconcileOutcome::UploadPending(message))))
+    };
     fetching_an_upgrade: {
         let preparing = Assessment::early(ReconcileOutcome::Preparing).with_running(Some(runs(&[])));
         healthy(Harbour::installed(&json!({})).upgraded("0.2.0").reconciled(&preparing))

@@ -34,6 +34,8 @@ pub(super) struct SourceHandles<'a> {
     growth: &'a Growth,
     /// The budget of the cache in bytes.
     budget: u64,
+    /// Whether files can be uploaded.
+    serves_content: bool,
 }
 
 impl<'a> SourceHandles<'a> {
@@ -48,7 +50,21 @@ impl<'a> SourceHandles<'a> {
             metrics: &cluster.metrics,
             growth: &memory.growth,
             budget: options.unused_content_bytes(),
+            serves_content: options.content.is_some(),
         }
+    }
+}
+
+impl SourceHandles<'_> {
+    /// Why the content of the spec is not available. An upload is awaited only where it is possible.
+    fn problem(&self, error: &SourceError) -> Problem {
+        let problem = problem::unpack(error);
+        if problem.reason != Reason::UploadPending || self.serves_content {
+            return problem;
+        }
+        let message =
+            format!("{}; the controller has no content service: start it with --content-address", problem.message);
+        Problem { reason: Reason::UnpackFailed, message, ..problem }
     }
 }
 
@@ -58,7 +74,7 @@ pub(super) async fn unpack(
     handles: &SourceHandles<'_>,
     deployment: &BundleDeployment,
 ) -> Result<UnpackedContent, UnpackError> {
-    let failed = |error: SourceError| UnpackError(problem::unpack(&error));
+    let failed = |error: SourceError| UnpackError(handles.problem(&error));
     let source = Source::parse(&deployment.spec.source).map_err(|error| failed(error.into()))?;
     if matches!(source, Source::Upload(_)) {
         forget_earlier_upload(handles, deployment).await.map_err(|error| failed(error.into()))?;
@@ -72,7 +88,7 @@ pub(super) async fn unpack(
         in_use: in_use(deployment),
     };
     let Obtained { pinned, tree, is_verified } =
-        obtain(handles, &deployment.spec.source, &wanted).await.map_err(failed)?;
+        obtain(handles, deployment, &deployment.spec.source, &wanted).await.map_err(failed)?;
     let content_digest = tree.digest().clone();
     Ok(UnpackedContent { tree, facts: Unpacked { resolved_source: pinned, content_digest, is_verified } })
 }
@@ -80,16 +96,31 @@ pub(super) async fn unpack(
 /// Obtains the content of a source, and measures that.
 async fn obtain(
     handles: &SourceHandles<'_>,
+    deployment: &BundleDeployment,
     source: &BundleSource,
     wanted: &Wanted<'_>,
 ) -> Result<Obtained, SourceError> {
     let began = Instant::now();
-    let obtained = handles.sources.obtain(wanted).await;
-    note_fetch(handles.metrics, source, began, obtained.as_ref().err().map(|failed| failed.error.reason()));
+    let obtained =
+        handles.sources.obtain(wanted).await.map_err(|failed| {
+            if was_uploaded(deployment, source) { failed.error.after_an_upload() } else { failed.error }
+        });
+    // Nothing is fetched while an upload is awaited.
+    if !obtained.as_ref().is_err_and(SourceError::is_pending) {
+        note_fetch(handles.metrics, source, began, obtained.as_ref().err().map(SourceError::reason));
+    }
     handles.metrics.stepped(Step::Fetch, began.elapsed());
     let obtained = obtained?;
     handles.growth.add(obtained.tree.digest(), obtained.tree.total_bytes(), handles.budget);
     Ok(obtained)
+}
+
+/// Whether a revision was rendered from the upload that this source names: then the files were there, and got lost.
+fn was_uploaded(deployment: &BundleDeployment, source: &BundleSource) -> bool {
+    let Some(wanted) = &source.upload else { return false };
+    let history = deployment.status.iter().flat_map(|status| &status.history);
+    let mut uploads = history.filter_map(|revision| revision.source.upload.as_ref());
+    uploads.any(|upload| wanted.digest.is_none() || wanted.digest == upload.digest)
 }
 
 /// Forgets what was uploaded for an earlier BundleDeployment of the same name.
@@ -132,7 +163,7 @@ pub(super) async fn unpack_again(
         interval: None,
         in_use: None,
     };
-    let Obtained { tree, .. } = obtain(handles, &revision.source, &wanted).await.map_err(failed)?;
+    let Obtained { tree, .. } = obtain(handles, deployment, &revision.source, &wanted).await.map_err(failed)?;
     if tree.digest().as_str() == revision.content_digest {
         return Ok(tree);
     }
