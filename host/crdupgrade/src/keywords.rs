@@ -36,7 +36,7 @@ pub(crate) fn compare(old: &Map<String, Value>, new: &Map<String, Value>, opaque
 }
 
 /// The value of a keyword, or `None` if it equals the default.
-fn said<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Value> {
+pub(crate) fn said<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Value> {
     let value = schema.get(keyword)?;
     let silent = match value {
         Value::Null => true,
@@ -60,7 +60,7 @@ pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
 }
 
 /// The changes of one keyword.
-fn changed(
+pub(crate) fn changed(
     keyword: &str,
     old: &Map<String, Value>,
     new: &Map<String, Value>,

@@ -12,6 +12,7 @@
 //! | `crd`, `version_order` | reads a CRD; the order of versions |
 //! | `outside_schemas` | changes of a CRD outside of its schemas |
 //! | `walk` | compares two schemas level by level |
+//! | [`rollback`] | the CRD that an earlier release gets back when a newer one added something to it |
 //! | [`objects`] | checks existing custom resources against the new schemas |
 //! | `keywords`, `combinations`, `validations`, `change` | compares one level keyword by keyword |
 
@@ -24,6 +25,7 @@ mod keywords;
 pub mod objects;
 mod outside_schemas;
 mod policy;
+pub mod rollback;
 pub mod upgrade;
 mod validations;
 mod version_order;

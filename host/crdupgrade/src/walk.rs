@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The maximum depth of the walk; the API server refuses deeper schemas. Everything below is one level.
-const DEEPEST: usize = 100;
+pub(crate) const DEEPEST: usize = 100;
 
 /// A change and its place.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,10 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot continue panics")]
 
-use chandler_crd_upgrade::{Policy, Rule, compare};
+use chandler_crd_upgrade::{
+    Policy, Rule, compare,
+    rollback::{losses, with_additions},
+};
 use proptest::{collection, prelude::*};
 use serde_json::{Value, json};
 
@@ -101,5 +104,14 @@ proptest! {
         let warned = compare(&old, &new, &warn);
         prop_assert!(warned.refusals.is_empty());
         prop_assert_eq!(warned.warnings.len(), strict.refusals.len() + strict.warnings.len());
+    }
+
+    /// And another rollback changes nothing, or each reconcile would write the CRD.
+    #[test]
+    fn a_rollback_loses_nothing(newer in any_schema(), older in any_schema()) {
+        let (newer, older) = (crd(&[newer]), crd(&[older]));
+        let merged = with_additions(&newer, &older);
+        prop_assert_eq!(losses(&newer, &older, &merged, &Policy::default()), vec![]);
+        prop_assert_eq!(with_additions(&merged, &older), merged);
     }
 }

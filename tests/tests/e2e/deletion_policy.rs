@@ -48,11 +48,14 @@ pub(crate) fn oxen(world: &World) -> Api<DynamicObject> {
     Api::namespaced_with(world.client.clone(), &world.namespace, &resource)
 }
 
-pub(crate) async fn create_ox(world: &World, name: &str, finalizers: &[&str]) {
+pub(crate) fn ox(world: &World, name: &str, finalizers: &[&str]) -> DynamicObject {
     let api_version = format!("{}/v1", group(world));
     let ox = json!({"apiVersion": api_version, "kind": "Ox", "metadata": {"name": name, "finalizers": finalizers}});
-    let ox = serde_json::from_value(ox).expect("an ox");
-    oxen(world).create(&PostParams::default(), &ox).await.expect("an ox");
+    serde_json::from_value(ox).expect("an ox")
+}
+
+pub(crate) async fn create_ox(world: &World, name: &str, finalizers: &[&str]) {
+    oxen(world).create(&PostParams::default(), &ox(world, name, finalizers)).await.expect("an ox");
 }
 
 pub(crate) fn crds(world: &World) -> Api<CustomResourceDefinition> {
@@ -68,7 +71,7 @@ pub(crate) async fn gone(world: &World, name: &str) {
 }
 
 /// Waits until the terminating BundleDeployment reports this reason and message.
-async fn reports(world: &World, name: &str, reason: &str, part: &str) {
+pub(crate) async fn reports(world: &World, name: &str, reason: &str, part: &str) {
     wait::until(&world.deployments(), name, &format!("{reason}: {part}"), |deployment| {
         let progressing = deployment.and_then(|deployment| condition(deployment, "Progressing"));
         progressing.is_some_and(|progressing| progressing.reason == reason && progressing.message.contains(part))

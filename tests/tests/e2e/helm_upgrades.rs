@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chandler_tests::{
     World,
     bundles::{Bundle, config_map},
+    wait,
 };
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::Secret},
@@ -17,7 +18,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::class_updates::{create_class, push, wasm};
+use crate::{
+    class_updates::{create_class, push, wasm},
+    deletion_policy::{delete, gone, reports},
+};
 
 /// A password that is generated once, and the workload.
 const WEB: &str = r"apiVersion: v1
@@ -55,6 +59,11 @@ fn group(world: &World) -> String {
 
 fn crd_name(world: &World) -> String {
     format!("berths.{}", group(world))
+}
+
+fn berths(world: &World) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(&group(world), "v1", "Berth"), "berths");
+    Api::namespaced_with(world.client.clone(), &world.namespace, &resource)
 }
 
 /// The CRD: version 2 adds the field `lines`, version 4 the field `depth`.
@@ -171,9 +180,7 @@ impl Installed {
     }
 
     fn berths(&self) -> Api<DynamicObject> {
-        let resource =
-            ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(&group(&self.world), "v1", "Berth"), "berths");
-        Api::namespaced_with(self.world.client.clone(), &self.world.namespace, &resource)
+        berths(&self.world)
     }
 }
 
@@ -214,4 +221,49 @@ async fn a_chart_is_installed_upgraded_rolled_back_and_removed() {
     let left: Vec<&String> = left.keys().filter(|object| !installed.foreign.contains(*object)).collect();
     assert!(left.is_empty(), "{left:?}");
     installed.world.finish().await;
+}
+
+/// `helm upgrade` and `helm uninstall` never delete a CRD of `crds/`.
+#[tokio::test]
+async fn a_crd_that_a_chart_drops_is_pruned_only_without_custom_resources() {
+    let world = World::new().await;
+    let (class, name) = (world.name(), world.name());
+    let (image, helm) = push(&world, wasm("helm.wasm"));
+    create_class(&world, &class, json!({}), &image, &helm).await;
+    let chart = |version: &str| {
+        let about = format!("apiVersion: v2\nname: harbour\nversion: {version}\n");
+        Bundle::empty().with("Chart.yaml", &about).with("templates/lamp.yaml", &config_map("lamp", version))
+    };
+    let image = world.push(&chart("1.0.0").with("crds/berths.yaml", &crd(&world, 1))).await;
+    world.deploy(&name, &class, &image).await;
+    world.ready(&name).await;
+    let berth = json!({"apiVersion": format!("{}/v1", group(&world)), "kind": "Berth", "metadata": {"name": "north"}});
+    let berth: DynamicObject = serde_json::from_value(berth).expect("an object");
+    berths(&world).create(&PostParams::default(), &berth).await.expect("the object is accepted");
+
+    let image = world.push(&chart("2.0.0")).await;
+    world.deploy(&name, &class, &image).await;
+    let deployment = world.ready(&name).await;
+    let warnings = deployment.status.and_then(|status| status.release).unwrap_or_default().warnings;
+    assert!(warnings.iter().any(|warning| warning.code == "CustomResourcesExist"), "{warnings:?}");
+    berths(&world).get("north").await.expect("the object stays");
+    // The deletion waits as well.
+    delete(&world, &name).await;
+    reports(&world, &name, "CustomResourcesExist", "north").await;
+    berths(&world).get("north").await.expect("the object stays");
+    berths(&world).delete("north", &DeleteParams::default()).await.expect("the deletion is accepted");
+    gone(&world, &name).await;
+    let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    assert!(crds.get_opt(&crd_name(&world)).await.expect("a response").is_none());
+
+    // Without custom resources, the upgrade prunes it.
+    let name = world.name();
+    let image = world.push(&chart("3.0.0").with("crds/berths.yaml", &crd(&world, 1))).await;
+    world.deploy(&name, &class, &image).await;
+    world.ready(&name).await;
+    let image = world.push(&chart("4.0.0")).await;
+    world.deploy(&name, &class, &image).await;
+    world.ready(&name).await;
+    wait::until(&crds, &crd_name(&world), "pruned", |crd| crd.is_none()).await;
+    world.finish().await;
 }

@@ -29,6 +29,7 @@ mod config_map_source;
 mod content_service;
 mod controller_rights;
 mod crash_recovery;
+mod crd_race;
 mod crd_upgrade;
 mod decision_map_crashes;
 mod decision_maps;

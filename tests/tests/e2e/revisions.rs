@@ -95,7 +95,8 @@ async fn an_old_revision_runs_again_without_its_registry() {
     // The newer release added a field to a CRD, which objects may use by now.
     assert!(knows_lines(&world).await, "a rollback of the CRD would lose the field");
     let warnings = &status.release.as_ref().expect("a release").warnings;
-    let kept = "CustomResourceDefinition.apiextensions.k8s.io berths.harbour.example.com keeps the versions of a newer release";
+    let kept =
+        "CustomResourceDefinition.apiextensions.k8s.io berths.harbour.example.com keeps additions of a newer release";
     assert!(warnings.iter().any(|warning| warning.message.starts_with(kept)), "{warnings:?}");
     let message = &condition(&deployment, "Ready").expect("Ready").message;
     assert!(message.contains("spec.rollout.toRevision has revision 1 run again as revision 3"), "{message}");

@@ -253,11 +253,12 @@ impl Explanation {
     }
 
     fn write_warnings(&self, text: &mut String) {
-        if self.warnings.is_empty() {
-            return;
+        let of_release = self.release.iter().flat_map(|release| &release.warnings);
+        let warnings: Vec<&BundleWarning> = self.warnings.iter().chain(of_release).collect();
+        if !warnings.is_empty() {
+            text.push_str("\nwarnings\n");
         }
-        text.push_str("\nwarnings\n");
-        for BundleWarning { code, message } in &self.warnings {
+        for BundleWarning { code, message } in warnings {
             let _ = writeln!(text, "  {}: {}", one_line(code), one_line(message));
         }
     }

@@ -1,10 +1,13 @@
-//! CRDs that keep their versions when an earlier release is rolled back to. Pure.
+//! CRDs that keep what a newer release added when an earlier release is rolled back to. Pure.
 //!
-//! The failed release may have added fields to a CRD, and objects may use them. A rollback must neither wait for a user to
-//! approve their loss nor lose them: an older operator rarely has a problem with additional fields. So such a CRD keeps its
-//! versions, and the earlier release restores everything else of it.
+//! The newer release may have added fields to a CRD, and objects may use them. A rollback must neither wait for a user to
+//! approve their loss nor lose them: an older operator rarely has a problem with additional fields. So such a CRD keeps them, and the
+//! earlier release restores everything else of it, also what the newer one no longer accepted.
 
-use chandler_crd_upgrade::{Policy, compare};
+use chandler_crd_upgrade::{
+    Policy,
+    rollback::{losses, with_additions},
+};
 use serde_json::Value;
 
 use crate::pure::{
@@ -14,13 +17,13 @@ use crate::pure::{
     owner::Owner,
 };
 
-/// Keeps the versions of each CRD whose rollback the policy would refuse. Returns a warning for each.
+/// Keeps what a newer release added to each CRD whose rollback the policy would refuse. Returns a warning for each.
 pub(crate) fn keep_newer_crds(owner: &Owner, desired: &mut [Desired], live: &[Option<Value>]) -> Vec<String> {
     let mut notes = Vec::new();
     for (desired, live) in desired.iter_mut().zip(live) {
         let Some(live) = live.as_ref().filter(|live| is_newer(owner, desired, live)) else { continue };
         let Some((spec, note)) = kept(&owner.crd_upgrades, &desired.value, live) else { continue };
-        notes.push(format!("{} keeps the versions of a newer release: {note}", desired.key));
+        notes.push(format!("{} {note}", desired.key));
         desired.replace_spec(spec);
     }
     notes
@@ -35,14 +38,23 @@ fn is_newer(owner: &Owner, desired: &Desired, live: &Value) -> bool {
         && annotation(live, APPLIED) != Some(desired.digest.as_str())
 }
 
-/// The `spec` of a CRD with the versions that it has in the cluster, and the reason. None if the older one can be restored, and
-/// if nothing could convert between the versions then.
+/// The `spec` of a CRD with what a newer release added, and the reason. None if the older one can be restored, and if nothing could
+/// convert between the versions then.
 fn kept(policy: &Policy, older: &Value, live: &Value) -> Option<(Value, String)> {
-    let report = compare(live, older, policy);
-    let first = report.refusals.first()?;
+    let lost = losses(live, older, older, policy);
+    let first = lost.first()?;
     let conversion = older.pointer("/spec/conversion");
     if !can_convert(conversion, older, live) {
         return None;
+    }
+    let more = match lost.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    let merged = with_additions(live, older);
+    if losses(live, older, &merged, policy).is_empty() {
+        let spec = merged.get("spec")?.clone();
+        return Some((spec, format!("keeps additions of a newer release: {first}{more}")));
     }
     let mut spec = live.get("spec")?.clone();
     let fields = spec.as_object_mut()?;
@@ -50,11 +62,7 @@ fn kept(policy: &Policy, older: &Value, live: &Value) -> Option<(Value, String)>
         Some(conversion) => fields.insert("conversion".to_owned(), conversion.clone()),
         None => fields.remove("conversion"),
     };
-    let more = match report.refusals.len() - 1 {
-        0 => String::new(),
-        more => format!(" (and {more} more)"),
-    };
-    Some((spec, format!("{first}{more}")))
+    Some((spec, format!("keeps the versions of a newer release: {first}{more}")))
 }
 
 /// Whether the conversion of the older CRD can serve the versions in the cluster: a webhook of the older release does not know
@@ -137,8 +145,32 @@ mod tests {
         let (_, why) = kept(&Policy::default(), &one(&["a"]), &one(&["a", "b", "c"])).unwrap();
         insta::assert_snapshot!(
             why,
-            @r#"validating upgrade for CRD "widgets.example.com": v1: ^.b: existingFieldRemoval: removed field : ^.b (and 1 more)"#
+            @r#"keeps additions of a newer release: validating upgrade for CRD "widgets.example.com": v1: ^.b: existingFieldRemoval: removed field : ^.b (and 1 more)"#
         );
+    }
+
+    #[test]
+    fn a_rollback_ends_restrictions() {
+        let v1 = |fields: Value, required: Value| {
+            let mut crd = crd(&[("v1", true, &[])], Value::Null);
+            crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+                json!({"type": "object", "properties": fields, "required": required});
+            crd
+        };
+        let text = || json!({"type": "string"});
+        let older = v1(json!({"a": text()}), json!([]));
+        let restricted = v1(json!({"a": {"type": "string", "pattern": "^a$"}}), json!(["a"]));
+        assert_eq!(kept(&Policy::default(), &older, &restricted), None, "nothing is lost");
+        let extended = v1(json!({"a": {"type": "string", "pattern": "^a$"}, "b": text()}), json!(["b"]));
+        let (spec, _) = kept(&Policy::default(), &older, &extended).unwrap();
+        let schema = &spec["versions"][0]["schema"]["openAPIV3Schema"];
+        assert_eq!(schema, &json!({"type": "object", "properties": {"a": text(), "b": text()}}));
+        // A scope cannot be merged: the API server refuses to change it.
+        let mut scoped = extended.clone();
+        scoped["spec"]["scope"] = json!("Cluster");
+        let (spec, why) = kept(&Policy::default(), &older, &scoped).unwrap();
+        assert_eq!(spec["versions"], scoped["spec"]["versions"]);
+        assert!(why.starts_with("keeps the versions of a newer release: "), "{why}");
     }
 
     #[test]

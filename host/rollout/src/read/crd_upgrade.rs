@@ -1,7 +1,9 @@
 //! Checks that new versions of CustomResourceDefinitions do not break clients or stored objects.
 
 use chandler_core::Budget;
-use chandler_crd_upgrade::{CheckError, ObjectCheck, Policy, RefusedUpgrades, Report, Upgrade, comparable, compare};
+use chandler_crd_upgrade::{
+    CheckError, ObjectCheck, Policy, RefusedUpgrades, Report, Upgrade, comparable, compare, rollback,
+};
 use kube::api::ApiResource;
 use serde_json::Value;
 
@@ -47,6 +49,9 @@ pub(crate) async fn check(
         if let Some(check) = ObjectCheck::plan(current, &desired.value, policy) {
             let converts = current.pointer("/spec/conversion/strategy").and_then(Value::as_str) == Some("Webhook");
             report.extend(check_objects(cluster, check, converts).await?);
+        }
+        if owner.rollback && situation.action() == Action::Update {
+            report = rollback::without_restored(current, report);
         }
         if !report.is_empty() {
             let mut upgrade = Upgrade::new(current, &desired.value, report);

@@ -12,10 +12,14 @@ use crate::{
         live,
         member::Member,
         owner::Owner,
+        policy::CrdPolicy,
         report::Unhealthy,
         resource_policy,
     },
-    read::terminating,
+    read::{
+        custom_resources::{self, CountMode},
+        terminating,
+    },
 };
 
 /// The result of a deletion.
@@ -96,10 +100,14 @@ async fn held_back(cluster: &Cluster, members: Vec<(Member, bool)>) -> Vec<Unhea
     waiting.collect()
 }
 
-/// Deletes an object. If it changed since it was read, it is read again, once, and spared if it does not belong to the owner
+/// Deletes an object, but no CRD that is in use by now: custom resources were counted before other objects were written or deleted, which can
+/// take a while. If the object changed since it was read, it is read again, once, and spared if it does not belong to the owner
 /// any more.
 async fn delete(cluster: &Cluster, owner: &Owner, member: &Member) -> Result<Deleted, ObjectFailure> {
     let failed = object_failure(&member.key, "delete");
+    if owner.deletion.crds == CrdPolicy::WhileUnused && is_used(cluster, member).await {
+        return Err(failed(ApiError::Conflict("custom resources were created since they were counted".to_owned())));
+    }
     match cluster.delete(&member.resource, &member.object).await {
         Err(ApiError::Conflict(_)) => {}
         result => return result.map_err(failed),
@@ -118,4 +126,10 @@ async fn delete(cluster: &Cluster, owner: &Owner, member: &Member) -> Result<Del
         }
     };
     again.await.map_err(failed)
+}
+
+/// Whether this is a CRD with custom resources. The ones that are deleted with it are gone before it.
+async fn is_used(cluster: &Cluster, member: &Member) -> bool {
+    let in_use = custom_resources::in_use(cluster, std::slice::from_ref(member), CountMode::Existence).await;
+    in_use.map_or(true, |in_use| !in_use.is_empty())
 }

@@ -155,3 +155,36 @@ async fn custom_resources_are_sampled_page_by_page() {
     assert!(warnings[2].ends_with("checked 1 of about 230 existing custom resources"), "{warnings:?}");
     assert!(matches!(progress, Progress::Waiting { .. } | Progress::Complete { .. }));
 }
+
+/// A newer release restricts a field, adds a field, and requires it. Objects use all of it.
+#[tokio::test]
+async fn a_rollback_undoes_restrictions_and_keeps_added_fields() {
+    let mut stage = Stage::set().await;
+    let older =
+        release(&[(0, oxen(json!({"yoke": {"type": "string"}}))), (0, config_map("settings", json!({"v": "1"})))]);
+    let mut newer = oxen(json!({"yoke": {"type": "string", "pattern": "^[a-z]+$"}, "horns": {"type": "integer"}}));
+    newer["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"] = json!(["horns"]);
+    let newer = release(&[(0, newer), (0, config_map("settings", json!({"v": "2"})))]);
+    stage.complete(&older).await;
+    approve(&mut stage, &newer).await;
+    stage.complete(&newer).await;
+    stage.owner.approved_upgrades.clear();
+    let oxen = stage.api(&key("example.com/v1", "Ox", Some("install"), "any"));
+    let create = async |name: &str, spec: Value| {
+        let ox = serde_json::from_value(ox(name, spec)).unwrap();
+        oxen.create(&PostParams::default(), &ox).await
+    };
+    create("new", json!({"yoke": "oak", "horns": 2})).await.unwrap();
+    create("old", json!({"yoke": "Oak 7"})).await.unwrap_err();
+
+    stage.owner.rollback = true;
+    stage.complete(&older).await;
+    create("old", json!({"yoke": "Oak 7"})).await.unwrap();
+    create("newer", json!({"yoke": "oak", "horns": 3})).await.unwrap();
+    for (name, horns) in [("new", 2), ("newer", 3)] {
+        assert_eq!(oxen.get(name).await.unwrap().data["spec"]["horns"], horns, "{name}");
+    }
+    stage.writes();
+    stage.complete(&older).await;
+    assert_eq!(stage.writes(), Vec::<String>::new());
+}

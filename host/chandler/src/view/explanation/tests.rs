@@ -142,9 +142,12 @@ fn the_bundle_and_its_warnings_are_shown() {
         ..BundleDescription::default()
     });
     status.warnings = vec![BundleWarning { code: "RequiredApiMissing".into(), message: "needs\nferries".into() }];
+    let kept = BundleWarning { code: "UnsafeCRDUpgrade".into(), message: "berths keeps additions".into() };
+    status.release.get_or_insert_default().warnings = vec![kept];
     let text = Explanation::new(&deployment, vec![], vec![]).text(None);
     assert!(text.contains("\nbundle        harbour 1.2.3\n"), "{text}");
     assert!(text.contains("\nwarnings\n  RequiredApiMissing: needs"), "{text}");
+    assert!(text.contains("\n  UnsafeCRDUpgrade: berths keeps additions\n"), "{text}");
 }
 
 #[test]
