@@ -44,6 +44,14 @@ pub struct Charts {
     requester: Requester,
 }
 
+/// The version that is looked for.
+enum Wanted {
+    /// The newest in a range.
+    Newest(ChartVersion),
+    /// The one with this text.
+    Exactly(String),
+}
+
 /// Where the archive of a version is.
 struct Found {
     archive: ArchiveUrl,
@@ -68,9 +76,7 @@ impl Charts {
         version: &ChartVersion,
         access: &ImageAccess,
     ) -> Result<ResolvedChart, ContentError> {
-        let found = self
-            .find((repository, chart), access, |published| select::select(published, chart, version).cloned())
-            .await?;
+        let found = self.find((repository, chart), Wanted::Newest(version.clone()), access).await?;
         let digest = match found.digest {
             Some(digest) => digest,
             None => self.archives(repository).resolve(&found.archive, access).await?.digest().clone(),
@@ -93,11 +99,7 @@ impl Charts {
         if let Some(tree) = self.shared.proven_tree(&key, &reader.clone().into()).await? {
             return Ok(tree);
         }
-        let of_version = |published: &[Published]| {
-            let missing = || ChartError::NoVersion { chart: name.clone(), wanted: version.clone(), newest: None };
-            select::exact(published, version).cloned().ok_or_else(missing)
-        };
-        let found = self.find((repository, name), access, of_version).await?;
+        let found = self.find((repository, name), Wanted::Exactly(version.clone()), access).await?;
         if let Some(other) = found.digest.filter(|found| found != digest) {
             let error = ChartError::Replaced { version: version.clone(), expected: digest.clone(), found: other };
             return Err(refused(repository, error));
@@ -113,25 +115,46 @@ impl Charts {
     async fn find(
         &self,
         (repository, chart): (&ArchiveUrl, &str),
+        wanted: Wanted,
         access: &ImageAccess,
-        select: impl FnOnce(&[Published]) -> Result<Published, ChartError>,
     ) -> Result<Found, ContentError> {
         let url = repository.below(INDEX);
         let indexes = Archives::helm_indexes(Arc::clone(&self.shared), self.requester.clone());
         let index = indexes.resolve(&url, access).await?;
         let tree = indexes.fetch(&index, access).await?;
-        let name = chart.to_owned();
-        let versions = blocking::run(move || Ok(index::versions(&tree, &name))).await?;
-        let selected = versions.and_then(|versions| select(&versions)).and_then(|published| {
-            let (archive, digest) = (published.archive(repository)?, published.digest()?);
-            Ok(Found { archive, digest, version: published.version })
+        let (name, place) = (chart.to_owned(), repository.clone());
+        // A chart can have as many versions as an index.
+        let turn = self.shared.index_turns.acquire(&self.requester).await;
+        let found = blocking::run(move || {
+            let _turn = turn;
+            Ok(index::versions(&tree, &name).and_then(|versions| wanted.among(&versions, &name)?.found(&place)))
         });
-        selected.map_err(|error| refused(repository, error))
+        found.await?.map_err(|error| refused(repository, error))
     }
 
     /// The archives that a repository names.
     fn archives(&self, repository: &ArchiveUrl) -> Archives {
         Archives::new(Arc::clone(&self.shared), self.requester.clone()).led_by(repository.clone())
+    }
+}
+
+impl Wanted {
+    fn among<'a>(&self, versions: &'a [Published], chart: &str) -> Result<&'a Published, ChartError> {
+        match self {
+            Self::Newest(range) => select::select(versions, chart, range),
+            Self::Exactly(version) => select::exact(versions, version).ok_or_else(|| ChartError::NoVersion {
+                chart: chart.to_owned(),
+                wanted: version.clone(),
+                newest: None,
+            }),
+        }
+    }
+}
+
+impl Published {
+    fn found(&self, repository: &ArchiveUrl) -> Result<Found, ChartError> {
+        let (archive, digest) = (self.archive(repository)?, self.digest()?);
+        Ok(Found { archive, digest, version: self.version.clone() })
     }
 }
 
