@@ -46,13 +46,13 @@ const ONE_SIGNER_MESSAGE: &str = "exactly one of publicKey, keyless, githubActio
 const RULES: &[Rule] = &[
     Rule {
         path: SOURCE,
-        expression: "self.type in ['image', 'git', 'configMaps', 'http', 'helmRepository', 'upload']",
-        message: "type must be one of image, git, configMaps, http, helmRepository, upload",
+        expression: "self.type in ['image', 'git', 'configMaps', 'http', 'upload']",
+        message: "type must be one of image, git, configMaps, http, upload",
     },
     Rule {
         path: SOURCE,
-        expression: "[has(self.image), has(self.git), has(self.configMaps), has(self.http), has(self.helmRepository), has(self.upload)].exists_one(present, present)",
-        message: "exactly one of image, git, configMaps, http, helmRepository, upload must be set",
+        expression: "[has(self.image), has(self.git), has(self.configMaps), has(self.http), has(self.upload)].exists_one(present, present)",
+        message: "exactly one of image, git, configMaps, http, upload must be set",
     },
     Rule {
         path: SOURCE,
@@ -73,16 +73,6 @@ const RULES: &[Rule] = &[
         path: SOURCE,
         expression: "self.type != 'http' || has(self.http)",
         message: "http must be set for source type \"http\"",
-    },
-    Rule {
-        path: SOURCE,
-        expression: "self.type != 'helmRepository' || has(self.helmRepository)",
-        message: "helmRepository must be set for source type \"helmRepository\"",
-    },
-    Rule {
-        path: &["spec", "source", "helmRepository"],
-        expression: "!has(self.sha256) || has(self.version)",
-        message: "version must be set where sha256 is",
     },
     Rule {
         path: SOURCE,
@@ -110,9 +100,6 @@ const RULES: &[Rule] = &[
     Rule { path: GIT_DIRECTORY, expression: INSIDE, message: "directory must define a path within the repository" },
     Rule { path: CONFIG_MAP_PATH, expression: INSIDE, message: "path is outside the bundle root" },
 ];
-
-const NOT_A_CHART: Rule =
-    Rule { path: SOURCE, expression: "self.type != 'helmRepository'", message: "a Catalog cannot be a chart" };
 
 const NOT_UPLOADED: Rule =
     Rule { path: SOURCE, expression: "self.type != 'upload'", message: "a Catalog cannot be uploaded" };
@@ -254,7 +241,6 @@ fn catalogs() -> CustomResourceDefinition {
         not_observed_yet(root);
         source(root);
         add(root, &NOT_UPLOADED);
-        add(root, &NOT_A_CHART);
         add(root, &POLL_INTERVAL);
     });
     crd

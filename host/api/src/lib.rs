@@ -112,7 +112,7 @@ pub use resolution::{
 pub use revision::{ApprovedChange, Outcome, Revision};
 pub use rollout_settings::{ImmutableAction, ImmutableKind, OnFailure, OnImmutable, RolloutSettings};
 pub use source::{
-    Authorization, BundleSource, ConfigMapSource, GitRef, GitSource, HelmRepositorySource, HttpSource, ImageSource,
-    LocalObjectReference, SystemReference, UploadSource,
+    Authorization, BundleSource, ConfigMapSource, GitRef, GitSource, HttpSource, ImageSource, LocalObjectReference,
+    SystemReference, UploadSource,
 };
 pub use values::{DEFAULT_VALUES_KEY, ValuesInUse, ValuesKind, ValuesReference};

@@ -13,7 +13,7 @@ use crate::schema::is_false;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleSource {
-    /// The type of the source: image, configMaps, git, http, helmRepository or upload. Set the field of the same name as well.
+    /// The type of the source: image, configMaps, git, http or upload. Set the field of the same name as well.
     #[serde(rename = "type")]
     pub kind: String,
     /// An image in an OCI registry.
@@ -25,12 +25,9 @@ pub struct BundleSource {
     /// ConfigMaps in the controller's namespace. Each one holds a directory of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_maps: Option<Vec<ConfigMapSource>>,
-    /// An archive on an HTTP server.
+    /// An archive on an HTTP server, or a chart in a Helm repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub http: Option<HttpSource>,
-    /// A chart in a Helm repository. Not for Catalogs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub helm_repository: Option<Box<HelmRepositorySource>>,
+    pub http: Option<Box<HttpSource>>,
     /// Files that are uploaded to the controller's content service. Not for Catalogs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload: Option<UploadSource>,
@@ -45,8 +42,6 @@ impl BundleSource {
     pub const GIT: &str = "git";
     /// The type of archives over HTTP.
     pub const HTTP: &str = "http";
-    /// The type of charts in Helm repositories.
-    pub const HELM_REPOSITORY: &str = "helmRepository";
     /// The type of uploaded content.
     pub const UPLOAD: &str = "upload";
 
@@ -67,12 +62,7 @@ impl BundleSource {
 
     /// A source of an archive over HTTP.
     pub fn http(http: HttpSource) -> Self {
-        Self { kind: Self::HTTP.into(), http: Some(http), ..Self::default() }
-    }
-
-    /// A source of a chart in a Helm repository.
-    pub fn helm_repository(helm_repository: HelmRepositorySource) -> Self {
-        Self { kind: Self::HELM_REPOSITORY.into(), helm_repository: Some(Box::new(helm_repository)), ..Self::default() }
+        Self { kind: Self::HTTP.into(), http: Some(Box::new(http)), ..Self::default() }
     }
 
     /// A source of uploaded content.
@@ -84,7 +74,7 @@ impl BundleSource {
     /// permissions. Nothing else lists them: grants, delegation and the watches for changes ask here. A new field does not compile
     /// until this function has decided about it.
     pub fn references(&self) -> Vec<SystemReference> {
-        let Self { kind: _, image, git, config_maps, http, helm_repository, upload } = self;
+        let Self { kind: _, image, git, config_maps, http, upload } = self;
         let mut found = Vec::new();
         if let Some(image) = image {
             // A verification holds keys and names of signers.
@@ -106,12 +96,7 @@ impl BundleSource {
             found.push(SystemReference::ConfigMap(name.clone()));
         }
         if let Some(http) = http {
-            let HttpSource { url: _, sha256: _, auth, certificate_data: _ } = http;
-            found.extend(auth.as_ref().and_then(Authorization::reference));
-        }
-        if let Some(repository) = helm_repository {
-            let HelmRepositorySource { url: _, chart: _, version: _, sha256: _, auth, certificate_data: _ } =
-                &**repository;
+            let HttpSource { url: _, chart: _, version: _, sha256: _, auth, certificate_data: _ } = &**http;
             found.extend(auth.as_ref().and_then(Authorization::reference));
         }
         if let Some(upload) = upload {
@@ -220,14 +205,24 @@ pub struct ConfigMapSource {
     pub path: Option<String>,
 }
 
-/// An archive on an HTTP server.
+/// An archive on an HTTP server, or a chart in a Helm repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpSource {
-    /// The URL of the archive: .tar, .tar.gz, .tar.zst or .zip, recognized by its first bytes. A URL with the scheme http needs
-    /// sha256, unless the controller lists its host (--plain-http-registry).
+    /// The URL of the archive: .tar, .tar.gz, .tar.zst or .zip, recognized by its first bytes. With chart, the URL of the Helm repository, without
+    /// index.yaml. A URL with the scheme http needs sha256, unless the controller lists its host (--plain-http-registry).
     pub url: String,
-    /// The SHA-256 digest of the archive, as 64 hexadecimal digits in lower case. Without it, the URL is polled.
+    /// The name of a chart in the Helm repository at the URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[a-zA-Z0-9._-]+$"), length(min = 1, max = 250))]
+    pub chart: Option<String>,
+    /// The version of the chart, or a range as helm install --version reads it, such as "1.2.3", "^1.2" or ">=1.2 <2": the newest version in it.
+    /// Default: the newest version that is not a pre-release. Only with chart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub version: Option<String>,
+    /// The SHA-256 digest of the archive, as 64 hexadecimal digits in lower case. With chart, it needs one version, not a range. Without it, the URL is
+    /// polled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     pub sha256: Option<String>,
@@ -235,34 +230,6 @@ pub struct HttpSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Authorization>,
     /// PEM certificates that are trusted for this server, in addition to the system's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub certificate_data: Option<String>,
-}
-
-/// A chart in a Helm repository: a web server with an index.yaml.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HelmRepositorySource {
-    /// The URL of the repository, without index.yaml. A URL with the scheme http needs sha256, unless the controller lists its host
-    /// (--plain-http-registry).
-    pub url: String,
-    /// The name of the chart in the repository.
-    #[schemars(regex(pattern = "^[a-zA-Z0-9._-]+$"), length(min = 1, max = 250))]
-    pub chart: String,
-    /// The version of the chart, or a range as helm install --version reads it, such as "1.2.3", "^1.2" or ">=1.2 <2": the newest version in it.
-    /// Default: the newest version that is not a pre-release.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 256))]
-    pub version: Option<String>,
-    /// The SHA-256 digest of the chart's archive, as 64 hexadecimal digits in lower case. It needs one version, not a range. Without it, the repository is
-    /// polled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
-    pub sha256: Option<String>,
-    /// Credentials, if the server requires them. They are not sent to other servers that the index names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub auth: Option<Authorization>,
-    /// PEM certificates that are trusted for this server, and for others that the index names, in addition to the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_data: Option<String>,
 }
@@ -325,10 +292,6 @@ mod tests {
             (
                 json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "a"}}, {"configMap": {}}, {"configMap": {"name": "b"}, "path": "p"}]}),
                 vec![map("a"), map("b")],
-            ),
-            (
-                json!({"type": "helmRepository", "helmRepository": {"url": "u", "chart": "c", "auth": {"secret": {"name": "web"}}}}),
-                secret("web"),
             ),
             (json!({"type": "upload", "upload": {}}), vec![]),
         ];

@@ -165,18 +165,16 @@ fn every_rule_is_in_the_schema() {
     let mut found = Vec::new();
     rules("", schema(&crd), &mut found);
     insta::assert_snapshot!(found.join("\n"), @r#"
-    .spec.source: type must be one of image, git, configMaps, http, helmRepository, upload
-    .spec.source: exactly one of image, git, configMaps, http, helmRepository, upload must be set
+    .spec.source: type must be one of image, git, configMaps, http, upload
+    .spec.source: exactly one of image, git, configMaps, http, upload must be set
     .spec.source: image must be set for source type "image"
     .spec.source: git must be set for source type "git"
     .spec.source: configMaps must be set for source type "configMaps"
     .spec.source: http must be set for source type "http"
-    .spec.source: helmRepository must be set for source type "helmRepository"
     .spec.source: upload must be set for source type "upload"
     .spec.source.configMaps[].path: path is outside the bundle root
     .spec.source.git.directory: directory must define a path within the repository
     .spec.source.git.ref: exactly one of branch, tag, commit, semver must be set
-    .spec.source.helmRepository: version must be set where sha256 is
     .spec.source.image.verification: at least one of allOf, anyOf must be set
     .spec.source.image.verification.allOf[]: exactly one of publicKey, keyless, githubAction must be set
     .spec.source.image.verification.anyOf: minimumMatches must not be more than the number of signers

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 const REF: &str = "spec.source.git.ref: exactly one of branch, tag, commit, semver must be set";
 const DIRECTORY: &str = "spec.source.git.directory: directory must define a path within the repository";
 const PATH: &str = "spec.source.configMaps[0].path: path is outside the bundle root";
-const CHART: &str = "spec.source: helmRepository must be set for source type \"helmRepository\"";
-const ONE: &str = "spec.source: exactly one of image, git, configMaps, http, helmRepository, upload must be set";
+const ONE: &str = "spec.source: exactly one of image, git, configMaps, http, upload must be set";
 
 /// What the rules have against a source.
 fn refusals(source: &Value) -> Vec<String> {
@@ -35,7 +34,7 @@ fn a_source_has_the_field_of_its_type_and_paths_stay_inside_the_bundle() {
     let chart = |fields: Value| {
         let mut repository = json!({"url": "u", "chart": "c"});
         repository.as_object_mut().unwrap().extend(fields.as_object().cloned().unwrap());
-        json!({"type": "helmRepository", "helmRepository": repository})
+        json!({"type": "http", "http": repository})
     };
     let directory =
         |path: &str| json!({"type": "git", "git": {"repository": "u", "ref": {"tag": "t"}, "directory": path}});
@@ -58,11 +57,6 @@ fn a_source_has_the_field_of_its_type_and_paths_stay_inside_the_bundle() {
     for (refused, messages) in [
         (git(json!({})), vec![REF]),
         (git(json!({"branch": "b", "commit": "c"})), vec![REF]),
-        (
-            chart(json!({"sha256": "0".repeat(64)})),
-            vec!["spec.source.helmRepository: version must be set where sha256 is"],
-        ),
-        (json!({"type": "helmRepository", "image": image}), vec![CHART]),
         (directory("../a"), vec![DIRECTORY]),
         (directory(".."), vec![DIRECTORY]),
         (directory("a/../../b"), vec![DIRECTORY]),
@@ -74,7 +68,7 @@ fn a_source_has_the_field_of_its_type_and_paths_stay_inside_the_bundle() {
         (json!({"type": "http", "image": image}), vec!["spec.source: http must be set for source type \"http\""]),
         (
             json!({"type": "ftp", "image": image}),
-            vec!["spec.source: type must be one of image, git, configMaps, http, helmRepository, upload"],
+            vec!["spec.source: type must be one of image, git, configMaps, http, upload"],
         ),
     ] {
         assert_eq!(refusals(&refused), messages, "{refused}");

@@ -115,20 +115,13 @@ pub(crate) fn ready_reason(conditions: &[Condition]) -> Option<Reason> {
 
 /// The content of a source was obtained, or not for this reason.
 pub(crate) fn note_fetch(metrics: &Metrics, source: &BundleSource, began: Instant, failure: Option<&'static str>) {
-    let known = [
-        BundleSource::IMAGE,
-        BundleSource::CONFIG_MAPS,
-        BundleSource::GIT,
-        BundleSource::HTTP,
-        BundleSource::HELM_REPOSITORY,
-        BundleSource::UPLOAD,
-    ];
+    let known =
+        [BundleSource::IMAGE, BundleSource::CONFIG_MAPS, BundleSource::GIT, BundleSource::HTTP, BundleSource::UPLOAD];
     let kind = known.into_iter().find(|known| *known == source.kind).unwrap_or(OTHER);
     let image = source.image.as_ref().map(|image| image.reference.as_str());
     let git = source.git.as_ref().map(|git| git.repository.as_str());
     let http = source.http.as_ref().map(|http| http.url.as_str());
-    let chart = source.helm_repository.as_ref().map(|repository| repository.url.as_str());
-    let host = image.or(git).or(http).or(chart).map_or(HostClass::None, HostClass::of_location);
+    let host = image.or(git).or(http).map_or(HostClass::None, HostClass::of_location);
     let outcome = failure.map_or(CallOutcome::Completed, CallOutcome::Failed);
     metrics.fetched(kind, host, outcome, began.elapsed());
 }

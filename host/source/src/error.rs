@@ -63,16 +63,13 @@ pub enum InvalidSource {
     /// The URL of an archive is refused. Its text is not shown, since it may have a password.
     #[error("spec.source.http.url: {0}")]
     Url(#[from] ArchiveUrlError),
-    /// The URL of a Helm repository is refused. Its text is not shown, since it may have a password.
-    #[error("spec.source.helmRepository.url: {0}")]
-    HelmRepositoryUrl(ArchiveUrlError),
-    /// Another field of a Helm repository is refused.
-    #[error("spec.source.helmRepository.{field}: {problem}")]
-    HelmRepository {
+    /// A field of a chart in a Helm repository is refused.
+    #[error("spec.source.http.{field}: {problem}")]
+    Chart {
         /// The field.
         field: &'static str,
         /// What is wrong with it.
-        problem: String,
+        problem: &'static str,
     },
     /// The digest of an archive cannot be parsed.
     #[error("spec.source.http.sha256: it is not 64 hexadecimal digits in lower case")]
@@ -125,8 +122,7 @@ impl InvalidSource {
             Self::Reference(_) => "spec.source.image.ref".to_owned(),
             Self::Verification(error) => format!("spec.source.image.verification.{}", error.path),
             Self::Url(_) => "spec.source.http.url".to_owned(),
-            Self::HelmRepositoryUrl(_) => "spec.source.helmRepository.url".to_owned(),
-            Self::HelmRepository { field, .. } => format!("spec.source.helmRepository.{field}"),
+            Self::Chart { field, .. } => format!("spec.source.http.{field}"),
             Self::Sha256 => "spec.source.http.sha256".to_owned(),
             Self::Repository(_) => "spec.source.git.repository".to_owned(),
             Self::GitSsh { field, .. } => format!("spec.source.git.{field}"),

@@ -2,7 +2,6 @@
 
 pub mod config_maps;
 pub mod git;
-pub mod helm_repository;
 pub mod http;
 pub mod image;
 pub mod upload;

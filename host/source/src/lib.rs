@@ -34,7 +34,7 @@ pub use error::{InvalidSource, SourceError, api_message};
 pub use grant::Grantee;
 pub use image_rules::{ImageRules, ImageRulesError, ImageVerificationFile, SignaturesError};
 pub use kind::{Environment, SourceKind};
-pub use kinds::{git::Git, helm_repository::HelmRepository, image::CATALOG_LABEL};
+pub use kinds::{git::Git, http::Http, image::CATALOG_LABEL};
 pub use resolutions::{Resolution, Resolutions};
 pub use sources::{NotObtained, Obtained, Sources, Wanted};
 pub use system_namespace::SystemNamespace;

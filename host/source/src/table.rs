@@ -6,9 +6,7 @@ use chandler_api::BundleSource;
 
 use crate::{
     Environment, ImageRules, InvalidSource, NotObtained, Obtained, SourceError, SourceKind, Sources, Wanted,
-    kinds::{
-        config_maps::ConfigMaps, git::Git, helm_repository::HelmRepository, http::Http, image::Image, upload::Upload,
-    },
+    kinds::{config_maps::ConfigMaps, git::Git, http::Http, image::Image, upload::Upload},
     resolutions::Resolution,
 };
 
@@ -142,10 +140,8 @@ kinds! {
     ConfigMaps(ConfigMaps) = config_maps;
     /// A directory of a git repository.
     Git(Git) = git;
-    /// An archive on an HTTP server.
+    /// An archive on an HTTP server, or a chart in a Helm repository.
     Http(Http) = http;
-    /// A chart in a Helm repository.
-    HelmRepository(HelmRepository) = helm_repository;
     /// Content that was uploaded to the content service.
     Upload(Upload) = upload;
 }
@@ -243,29 +239,34 @@ mod tests {
                 "spec.source.http.sha256: it is not 64 hexadecimal digits in lower case",
             ),
             (
-                json!({"type": "helmRepository", "helmRepository": {"url": "oci://example.com/charts", "chart": "web"}}),
-                "spec.source.helmRepository.url",
-                "spec.source.helmRepository.url: its scheme is neither https nor http",
+                json!({"type": "http", "http": {"url": "oci://example.com/charts", "chart": "web"}}),
+                "spec.source.http.url",
+                "spec.source.http.url: its scheme is neither https nor http",
             ),
             (
-                json!({"type": "helmRepository", "helmRepository": {"url": "https://example.com/index.yaml", "chart": "web"}}),
-                "spec.source.helmRepository.url",
-                "spec.source.helmRepository.url: it must not end with /index.yaml, which is added to it",
+                json!({"type": "http", "http": {"url": "https://example.com/index.yaml", "chart": "web"}}),
+                "spec.source.http.url",
+                "spec.source.http.url: it must not end with /index.yaml, which is added to it",
             ),
             (
-                json!({"type": "helmRepository", "helmRepository": {"url": "https://example.com", "chart": "stable/web"}}),
-                "spec.source.helmRepository.chart",
-                "spec.source.helmRepository.chart: it is not the name of a chart: at most 250 letters, digits, `-`, `_` and dots",
+                json!({"type": "http", "http": {"url": "https://example.com/a.tgz", "version": "1.2.3"}}),
+                "spec.source.http.version",
+                "spec.source.http.version: only a chart has a version: set chart as well",
             ),
             (
-                json!({"type": "helmRepository", "helmRepository": {"url": "https://example.com", "chart": "web", "version": "newest"}}),
-                "spec.source.helmRepository.version",
-                "spec.source.helmRepository.version: it is neither a version, such as 1.2.3, nor a range, such as ^1.2 or \">=1.2 <2\"",
+                json!({"type": "http", "http": {"url": "https://example.com", "chart": "stable/web"}}),
+                "spec.source.http.chart",
+                "spec.source.http.chart: it is not the name of a chart: at most 250 letters, digits, `-`, `_` and dots",
             ),
             (
-                json!({"type": "helmRepository", "helmRepository": {"url": "https://example.com", "chart": "web", "sha256": "0".repeat(64)}}),
-                "spec.source.helmRepository.version",
-                "spec.source.helmRepository.version: must be set where sha256 is",
+                json!({"type": "http", "http": {"url": "https://example.com", "chart": "web", "version": "newest"}}),
+                "spec.source.http.version",
+                "spec.source.http.version: it is neither a version, such as 1.2.3, nor a range, such as ^1.2 or \">=1.2 <2\"",
+            ),
+            (
+                json!({"type": "http", "http": {"url": "https://example.com", "chart": "web", "sha256": "0".repeat(64)}}),
+                "spec.source.http.version",
+                "spec.source.http.version: must be set where chart and sha256 are",
             ),
             (
                 json!({"type": "git", "git": {"repository": "git@example.com:-a", "ref": {"tag": "v1"}}}),
@@ -329,13 +330,9 @@ mod tests {
             (json!({"type": "http", "http": {"url": "https://example.com/a.tgz"}}), true),
             (json!({"type": "http", "http": {"url": "https://example.com/a.tgz", "sha256": "0".repeat(64)}}), false),
             (git(json!({"branch": "main"})), true),
+            (json!({"type": "http", "http": {"url": "https://a/b", "chart": "c", "version": "1.2.3"}}), true),
             (
-                json!({"type": "helmRepository", "helmRepository": {"url": "https://a/b", "chart": "c", "version": "1.2.3"}}),
-                true,
-            ),
-            (
-                json!({"type": "helmRepository", "helmRepository":
-                       {"url": "https://a/b", "chart": "c", "version": "1.2.3", "sha256": "0".repeat(64)}}),
+                json!({"type": "http", "http": {"url": "https://a/b", "chart": "c", "version": "1.2.3", "sha256": "0".repeat(64)}}),
                 false,
             ),
             (git(json!({"semver": ">=1"})), true),

@@ -13,9 +13,9 @@ async fn malformed_bundle_deployments_are_refused_by_the_api_server() {
     let chart = |fields: Value| {
         let mut repository = json!({"url": "https://example.com/charts", "chart": "web"});
         repository.as_object_mut().expect("an object").extend(fields.as_object().cloned().expect("an object"));
-        json!({"type": "helmRepository", "helmRepository": repository})
+        json!({"type": "http", "http": repository})
     };
-    let one = "exactly one of image, git, configMaps, http, helmRepository, upload must be set";
+    let one = "exactly one of image, git, configMaps, http, upload must be set";
     let image_missing = "image must be set for source type \"image\"";
     let one_ref = "exactly one of branch, tag, commit, semver must be set";
     let signer = json!({"githubAction": {"owner": "example"}});
@@ -37,16 +37,7 @@ async fn malformed_bundle_deployments_are_refused_by_the_api_server() {
             Some(one),
         ),
         ("a chart", chart(json!({"version": "^1.2"})), None),
-        (
-            "a chart with a digest of no version",
-            chart(json!({"sha256": "0".repeat(64)})),
-            Some("version must be set where sha256 is"),
-        ),
-        (
-            "a chart with the name of a path",
-            chart(json!({"chart": "../web"})),
-            Some("spec.source.helmRepository.chart"),
-        ),
+        ("a chart with the name of a path", chart(json!({"chart": "../web"})), Some("spec.source.http.chart")),
         ("two git refs", git(json!({"branch": "main", "tag": "v1"})), Some(one_ref)),
         ("no git ref", git(json!({})), Some(one_ref)),
         ("a policy without minimumMatches", policy(json!({"signers": [signer]})), None),

@@ -301,6 +301,7 @@ impl Scenario {
         remove_timing_dependent_messages(&mut state.deployment);
         if step == Step::Recreate {
             remove_recreation_warning(&mut state.deployment);
+            state.objects.values_mut().for_each(remove_predecessor_of_seal);
         }
         if step == Step::FailPull {
             join_retrying_and_stalled(&mut state.deployment);
@@ -363,6 +364,15 @@ fn remove_recreation_warning(deployment: &mut Value) {
 fn remove_revision_of_seal(object: &mut Value) {
     if let Some(seal) = object.pointer_mut("/metadata/annotations/chandler.dev~1seal") {
         *seal = json!(seal.as_str().and_then(|seal| seal.split_once('.')).map(|(_, digits)| digits));
+    }
+}
+
+/// Removes from the seal of an object which deleted one it replaces: a successor that finds the object absent may drop it from the record before it
+/// creates it again, and then announces the creation in the record instead.
+fn remove_predecessor_of_seal(object: &mut Value) {
+    if let Some(seal) = object.pointer_mut("/metadata/annotations/chandler.dev~1seal") {
+        let text = seal.as_str().unwrap_or_default().replace(".UID.", ".");
+        *seal = json!(text);
     }
 }
 

@@ -42,7 +42,7 @@ fn spec(world: &World, server: &ArchiveServer, fields: &Value) -> Value {
     repository.as_object_mut().expect("an object").extend(fields.as_object().cloned().expect("an object"));
     json!({
         "installNamespace": world.namespace, "provisionerClassName": PLAIN,
-        "source": {"type": "helmRepository", "helmRepository": repository},
+        "source": {"type": "http", "http": repository},
     })
 }
 
@@ -65,7 +65,7 @@ async fn a_range_is_followed_and_a_rollback_returns_to_the_recorded_archive() {
     let deployment = world.ready(&name).await;
     installed(&world, "1.2.0").await;
     let resolved = deployment.status.expect("a status").resolved_source.expect("a source");
-    let chart = resolved.helm_repository.expect("a chart");
+    let chart = resolved.http.expect("a chart");
     let digest = Digest::of(&archive("1.2.0"));
     assert_eq!((chart.version.as_deref(), chart.sha256.as_deref()), (Some("1.2.0"), Some(digest.hex())));
 

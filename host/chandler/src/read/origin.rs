@@ -5,12 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use chandler_api::{
-    Authorization, BundleSource, GitSource, HelmRepositorySource, HttpSource, ImageSource, LocalObjectReference,
-};
+use chandler_api::{Authorization, BundleSource, GitSource, HttpSource, ImageSource, LocalObjectReference};
 use chandler_content::{ArchiveUrl, ArchiveUrlError, ImageReference, RepositoryUrlError, shown_url};
 use chandler_core::{Digest, dns_name};
-use chandler_source::{Git, HelmRepository, InvalidSource, SourceKind as _};
+use chandler_source::{Git, Http, InvalidSource, SourceKind as _};
 
 use crate::{
     CommandError,
@@ -31,7 +29,7 @@ pub enum Origin {
     /// A directory of a git repository.
     Git(Box<Git>),
     /// A chart in a Helm repository.
-    Chart(Box<HelmRepository>),
+    Chart(Box<Http>),
 }
 
 impl Origin {
@@ -130,7 +128,7 @@ impl Origin {
             Self::Http(url, digest) => {
                 let sha256 = digest.as_ref().map(|digest| digest.hex().to_owned());
                 let url = url.text().to_owned();
-                Some(BundleSource::http(HttpSource { url, sha256, auth, certificate_data: None }))
+                Some(BundleSource::http(HttpSource { url, sha256, auth, ..HttpSource::default() }))
             }
             Self::Git(git) => {
                 let mut source = git.to_source();
@@ -141,7 +139,7 @@ impl Origin {
             }
             Self::Chart(chart) => {
                 let mut source = chart.to_source();
-                if let Some(repository) = &mut source.helm_repository {
+                if let Some(repository) = &mut source.http {
                     repository.auth = auth;
                 }
                 Some(source)
@@ -202,14 +200,14 @@ fn git(text: &str) -> Result<Git, CommandError> {
 }
 
 /// Parses `https://HOST/PATH?chart=NAME&version=RANGE`: the URL of a Helm repository, with a chart and a version. Other parameters belong to the URL.
-fn chart(text: &str) -> Result<HelmRepository, CommandError> {
+fn chart(text: &str) -> Result<Http, CommandError> {
     const FORM: &str = "write 'helm+https://HOST/PATH?chart=NAME&version=VERSION'";
     let (url, query) = text.split_once('?').unwrap_or((text, ""));
-    let (mut source, mut chart) = (HelmRepositorySource::default(), None);
+    let mut source = HttpSource::default();
     let mut others = form_urlencoded::Serializer::new(String::new());
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {
         let field = match key.as_ref() {
-            "chart" => &mut chart,
+            "chart" => &mut source.chart,
             "version" => &mut source.version,
             "sha256" => &mut source.sha256,
             _ => {
@@ -223,10 +221,11 @@ fn chart(text: &str) -> Result<HelmRepository, CommandError> {
     }
     let others = others.finish();
     source.url = if others.is_empty() { url.to_owned() } else { format!("{url}?{others}") };
-    source.chart =
-        chart.ok_or_else(|| CommandError::usage(format!("helm+{} does not name a chart", shown(url))).hint(FORM))?;
-    HelmRepository::parse(&source).map_err(|error| {
-        if matches!(error, InvalidSource::HelmRepositoryUrl(ArchiveUrlError::Credentials)) {
+    if source.chart.is_none() {
+        return Err(CommandError::usage(format!("helm+{} does not name a chart", shown(url))).hint(FORM));
+    }
+    Http::parse(&source).map_err(|error| {
+        if matches!(error, InvalidSource::Url(ArchiveUrlError::Credentials)) {
             // The text may have a password.
             return CommandError::usage("the URL of the Helm repository has a user name or a password")
                 .hint("download the chart with `helm pull`, and use the file");

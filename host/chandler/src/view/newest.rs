@@ -1,6 +1,6 @@
 //! Whether a BundleDeployment can be upgraded to the newest version without naming it, and what to do where it cannot.
 
-use chandler_api::{BundleDeployment, GitRef, HelmRepositorySource, ReportingKind};
+use chandler_api::{BundleDeployment, GitRef, HttpSource, ReportingKind};
 use chandler_content::shown_url;
 use chandler_resolution::Claim;
 use chandler_versions::Version;
@@ -49,27 +49,26 @@ pub fn refusal(deployment: &BundleDeployment, decider: Option<&Decider>) -> Opti
         ));
     }
     if let Some(http) = &source.http {
+        if let Some(chart) = &http.chart {
+            return Some(of_chart(&name, http, chart));
+        }
         let why = "its source is an archive at a URL, which has no list of versions";
         let new = format!("name the new archive: `chandler upgrade {name} URL`");
         let fetched = format!("`chandler reconcile {name}` fetches the URL again");
         let refused = unnamed(&name, why).hint(new);
         return Some(if http.sha256.is_none() { refused.hint(fetched) } else { refused });
     }
-    if let Some(repository) = &source.helm_repository {
-        return Some(of_helm_repository(&name, repository));
-    }
     source.git.as_ref().map(|git| of_repository(&name, &git.reference))
 }
 
-fn of_helm_repository(name: &str, source: &HelmRepositorySource) -> CommandError {
-    let version = source.version.as_deref().unwrap_or("*");
-    let version = one_line(version);
+fn of_chart(name: &str, source: &HttpSource, chart: &str) -> CommandError {
+    let version = one_line(source.version.as_deref().unwrap_or("*"));
     if source.sha256.is_none() && Version::parse(&version).is_err() {
         return unnamed(name, &format!("it follows the newest version in {version} of its Helm repository by itself"))
             .hint(format!("`chandler reconcile {name}` fetches it now"));
     }
-    let next = HelmRepositorySource { version: Some("VERSION".to_owned()), sha256: None, ..source.clone() };
-    let argument = one_line(&chart_argument(&HelmRepositorySource { url: shown_url(&source.url), ..next }));
+    let next = HttpSource { version: Some("VERSION".to_owned()), sha256: None, ..source.clone() };
+    let argument = one_line(&chart_argument(&HttpSource { url: shown_url(&source.url), ..next }, chart));
     unnamed(name, "its source is one version of a chart")
         .hint(format!("name the new one: `chandler upgrade {name} {}`", quoted(&argument)))
 }
@@ -160,9 +159,8 @@ mod tests {
         let git =
             |reference: Value| json!({"type": "git", "git": {"repository": "https://e.com/a.git", "ref": reference}});
         let chart = |version: Value| {
-            let mut source =
-                json!({"type": "helmRepository", "helmRepository": {"url": "https://e.com/charts", "chart": "web"}});
-            source["helmRepository"].as_object_mut().unwrap().extend(version.as_object().cloned().unwrap());
+            let mut source = json!({"type": "http", "http": {"url": "https://e.com/charts", "chart": "web"}});
+            source["http"].as_object_mut().unwrap().extend(version.as_object().cloned().unwrap());
             source
         };
         let errors: Vec<String> = [

@@ -1,6 +1,6 @@
 //! How an installed bundle moves to another namespace: an upgrade cannot move it.
 
-use chandler_api::{BundleDeployment, BundleSource, HelmRepositorySource};
+use chandler_api::{BundleDeployment, BundleSource, HttpSource};
 use kube::ResourceExt as _;
 
 use super::{error::CommandError, invocation::quoted, text::one_line};
@@ -36,18 +36,18 @@ pub fn refusal(deployment: &BundleDeployment, other: &str) -> CommandError {
 /// The bundle as an argument. Files of a machine have no name here.
 fn bundle(source: &BundleSource) -> String {
     let image = source.image.as_ref().map(|image| image.reference.clone());
-    let archive = source.http.as_ref().map(|http| match &http.sha256 {
-        Some(digest) => format!("{}#sha256={digest}", http.url),
-        None => http.url.clone(),
+    let archive = source.http.as_ref().map(|http| match (&http.chart, &http.sha256) {
+        (Some(chart), _) => chart_argument(http, chart),
+        (None, Some(digest)) => format!("{}#sha256={digest}", http.url),
+        (None, None) => http.url.clone(),
     });
-    let chart = source.helm_repository.as_deref().map(chart_argument);
-    image.or(archive).or(chart).map_or_else(|| "BUNDLE".to_owned(), |text| quoted(&one_line(&text)))
+    image.or(archive).map_or_else(|| "BUNDLE".to_owned(), |text| quoted(&one_line(&text)))
 }
 
 /// A chart of a Helm repository as an argument.
-pub fn chart_argument(source: &HelmRepositorySource) -> String {
+pub fn chart_argument(source: &HttpSource, chart: &str) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("chart", &source.chart);
+    query.append_pair("chart", chart);
     let optional = [("version", &source.version), ("sha256", &source.sha256)];
     query.extend_pairs(optional.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))));
     let separator = if source.url.contains('?') { '&' } else { '?' };
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_commands_that_move_a_bundle_are_printed() {
         insta::assert_snapshot!(error(json!({})));
-        let chart = json!({"type": "helmRepository", "helmRepository": {"url": "https://e.com", "chart": "web", "version": "^1"}});
+        let chart = json!({"type": "http", "http": {"url": "https://e.com", "chart": "web", "version": "^1"}});
         assert!(
             error(json!({"source": chart}))
                 .contains("chandler install shop 'helm+https://e.com?chart=web&version=%5E1' -n b")

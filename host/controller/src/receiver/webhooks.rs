@@ -189,9 +189,7 @@ fn concerns(named: &Named, source: &BundleSource) -> bool {
     let image = source.image.as_ref().and_then(|image| Repository::of_image(&image.reference));
     let git = source.git.as_ref().and_then(|git| Repository::of_url(&git.repository));
     let http = source.http.as_ref().and_then(|http| Repository::of_url(&http.url));
-    let chart = source.helm_repository.as_ref().and_then(|chart| Repository::of_url(&chart.url));
-    named.concerns(image.or(git).or(http).or(chart).as_ref())
-        && Source::parse(source).is_ok_and(|source| source.can_move())
+    named.concerns(image.or(git).or(http).as_ref()) && Source::parse(source).is_ok_and(|source| source.can_move())
 }
 
 #[cfg(test)]
