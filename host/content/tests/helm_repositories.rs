@@ -175,7 +175,7 @@ async fn a_version_that_was_replaced_is_not_fetched() {
     // Another machine, which does not have the content.
     let error = setup().fetch(&pinned).await.unwrap_err();
     let expected = format!(
-        "version 1.2.0 has another archive than before: its digest is sha256:{}, not {}",
+        "version 1.2.0 has another archive: its digest in the index is sha256:{}, not {}",
         "0".repeat(64),
         pinned.digest
     );

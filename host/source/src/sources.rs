@@ -211,7 +211,13 @@ impl Sources {
         };
         let pinned = K::to_api(&pin);
         let tree = tracing::info_span!(target: "chandler::trace", "tree", source = K::TYPE);
-        let tree = K::fetch(pin, &access, environment).instrument(tree).await.map_err(failed(true))?;
+        let tree = K::fetch(pin, &access, environment).instrument(tree).await.map_err(|error| {
+            // The source may name other content by now: the next attempt asks. Content that is refused stays known, so that polls notice when it moves.
+            if kind.can_move() && error.class() == FailureClass::Unavailable {
+                wanted.resolutions.forget(wanted.grantee.name());
+            }
+            failed(true)(error)
+        })?;
         Ok(Obtained { pinned, tree, is_verified: kind.is_verified(environment.rules) })
     }
 

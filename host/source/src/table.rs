@@ -249,6 +249,11 @@ mod tests {
                 "spec.source.http.url: it must not end with /index.yaml, which is added to it",
             ),
             (
+                json!({"type": "http", "http": {"url": "https://example.com", "chart": "web", "version": "^1", "sha256": "0".repeat(64)}}),
+                "spec.source.http.version",
+                "spec.source.http.version: must be one version, not a range, where chart and sha256 are set",
+            ),
+            (
                 json!({"type": "http", "http": {"url": "https://example.com/a.tgz", "version": "1.2.3"}}),
                 "spec.source.http.version",
                 "spec.source.http.version: only a chart has a version: set chart as well",
@@ -266,7 +271,7 @@ mod tests {
             (
                 json!({"type": "http", "http": {"url": "https://example.com", "chart": "web", "sha256": "0".repeat(64)}}),
                 "spec.source.http.version",
-                "spec.source.http.version: must be set where chart and sha256 are",
+                "spec.source.http.version: must be one version, not a range, where chart and sha256 are set",
             ),
             (
                 json!({"type": "git", "git": {"repository": "git@example.com:-a", "ref": {"tag": "v1"}}}),

@@ -26,13 +26,19 @@ fn archive(version: &str) -> Vec<u8> {
 
 /// Publishes exactly these versions.
 fn publish(server: &ArchiveServer, versions: &[&str]) {
+    for version in versions {
+        server.serve_at(&format!("charts/web-{version}.tgz"), archive(version));
+    }
+    list(server, versions);
+}
+
+/// Publishes an index with these versions, and no archive.
+fn list(server: &ArchiveServer, versions: &[&str]) {
     let mut index = "apiVersion: v1\nentries:\n  web:\n".to_owned();
     for version in versions {
-        let archive = archive(version);
-        let digest = Digest::of(&archive);
+        let digest = Digest::of(&archive(version));
         let digest = digest.hex();
         writeln!(index, "  - {{version: {version}, digest: {digest}, urls: [web-{version}.tgz]}}").expect("memory");
-        server.serve_at(&format!("charts/web-{version}.tgz"), archive);
     }
     server.serve_at("charts/index.yaml", index.into_bytes());
 }
@@ -112,9 +118,26 @@ async fn what_a_repository_does_not_have_is_reported_and_found_once_it_is_there(
     let other = json!({"version": "1.2.0", "sha256": "0".repeat(64)});
     world.apply(&name, spec(&world, &server, &other)).await;
     let message = failed().await;
-    assert!(message.contains("version 1.2.0 has another archive than before"), "{message}");
+    assert!(message.contains("version 1.2.0 has another archive: its digest in the index is"), "{message}");
     let pinned = json!({"version": "1.2.0", "sha256": Digest::of(&archive("1.2.0")).hex()});
     world.apply(&name, spec(&world, &server, &pinned)).await;
     installed(&world, "1.2.0").await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_version_that_is_withdrawn_before_it_was_fetched_is_resolved_anew() {
+    let world = World::new().await;
+    let server = ArchiveServer::start().await;
+    let name = world.name();
+    list(&server, &["1.1.0"]);
+    world.apply(&name, spec(&world, &server, &json!({"version": "^1"}))).await;
+    let deployment = world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    let message = &condition(&deployment, "Unpacked").expect("Unpacked").message;
+    assert!(message.contains("web-1.1.0.tgz: ") && message.contains("answered 404 Not Found"), "{message}");
+    // Before the next poll, which is minutes away.
+    publish(&server, &["1.0.0", "1.1.1"]);
+    world.ready(&name).await;
+    installed(&world, "1.1.1").await;
     world.finish().await;
 }

@@ -210,7 +210,14 @@ impl Upgrade {
         let change = self.change(existing, config, &references, delivered.as_ref())?;
         if change.is_done(existing) {
             terminal.line(format!("{name} already has this spec; nothing was changed"));
-            return if arguments.dry_run { Ok(()) } else { install::follow(client, name, arguments, terminal).await };
+            if arguments.dry_run {
+                return Ok(());
+            }
+            // The content service may lack the files that the spec names.
+            if let Some(upload) = Upload::of(delivered.as_ref(), client, &arguments.uploading()).await? {
+                upload.send(name, terminal).await?;
+            }
+            return install::follow(client, name, arguments, terminal).await;
         }
         let checked = deployment::change(client, existing, &change, Effect::Check).await?;
         if arguments.dry_run {

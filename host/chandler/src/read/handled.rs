@@ -5,15 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chandler_api::{BundleDeployment, Catalog, ProvisionerClass};
-use k8s_openapi::ClusterResourceScope;
+use chandler_api::{BundleDeployment, Catalog, ConditionType, ProvisionerClass, find_condition};
+use k8s_openapi::{ClusterResourceScope, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{Api, Client, Resource, runtime::wait::await_condition};
 use serde::de::DeserializeOwned;
 
 use super::controller_lease::{self, Evidence, PATIENCE};
 use crate::{
     CommandError, signals,
-    view::{progress::seconds, subject::Subject, terminal::Terminal},
+    view::{progress::seconds, subject::Subject, terminal::Terminal, text::one_line},
 };
 
 /// A kind whose status says which request was handled last.
@@ -22,11 +22,18 @@ pub trait Requested:
 {
     /// The value of the annotation that was handled last.
     fn handled(&self) -> Option<&str>;
+
+    /// The conditions of the status.
+    fn conditions(&self) -> &[Condition];
 }
 
 impl Requested for BundleDeployment {
     fn handled(&self) -> Option<&str> {
         self.status.as_ref()?.last_handled_reconcile_at.as_deref()
+    }
+
+    fn conditions(&self) -> &[Condition] {
+        self.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default()
     }
 }
 
@@ -34,11 +41,19 @@ impl Requested for Catalog {
     fn handled(&self) -> Option<&str> {
         self.status.as_ref()?.last_handled_reconcile_at.as_deref()
     }
+
+    fn conditions(&self) -> &[Condition] {
+        self.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default()
+    }
 }
 
 impl Requested for ProvisionerClass {
     fn handled(&self) -> Option<&str> {
         self.status.as_ref()?.last_handled_reconcile_at.as_deref()
+    }
+
+    fn conditions(&self) -> &[Condition] {
+        self.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default()
     }
 }
 
@@ -79,6 +94,9 @@ impl Pending<'_> {
             tokio::time::sleep(PATIENCE).await;
             let evidence = Evidence::Unobserved;
             Box::pin(controller_lease::report_absence(client, self.system_namespace, evidence, terminal)).await;
+            if let Some(problem) = problem::<K>(client, name).await {
+                terminal.line(format!("waiting: {problem}"));
+            }
             std::future::pending().await
         };
         let handled = async {
@@ -96,11 +114,28 @@ impl Pending<'_> {
                 Err(CommandError::failed(format!("{shown} was deleted before the controller handled the request")))
             }
             Some(Ok(Err(error))) => Err(failed().because(&error)),
-            Some(Err(_)) => Err(CommandError::timeout(format!(
-                "the controller has not handled the request within {}",
-                seconds(self.timeout)
-            ))
-            .hint(format!("check that the controller is running, and that its --watch-selector selects {shown}"))),
+            Some(Err(_)) => {
+                let error = CommandError::timeout(format!(
+                    "the controller has not handled the request within {}",
+                    seconds(self.timeout)
+                ));
+                Err(match problem::<K>(client, name).await {
+                    Some(problem) => error.cause(problem).hint(format!(
+                        "the controller tries again by itself; `chandler status {}` shows when",
+                        self.subject
+                    )),
+                    None => error.hint(format!(
+                        "check that the controller is running, and that its --watch-selector selects {shown}"
+                    )),
+                })
+            }
         }
     }
+}
+
+/// Why an object is not ready, if its status says so.
+async fn problem<K: Requested>(client: &Client, name: &str) -> Option<String> {
+    let object = Api::<K>::all(client.clone()).get_opt(name).await.ok()??;
+    let ready = find_condition(object.conditions(), ConditionType::Ready)?;
+    (ready.status == "False").then(|| format!("{}: {}", one_line(&ready.reason), one_line(&ready.message)))
 }

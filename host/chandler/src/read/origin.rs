@@ -94,6 +94,12 @@ impl Origin {
                 quoted(image)
             )));
         }
+        if rest.contains("?chart=") || last == "index.yaml" {
+            let url = shown(text.split(['?', '#']).next().unwrap_or_default());
+            let url = url.trim_end_matches("/index.yaml");
+            return Err(CommandError::usage(format!("{} is not the URL of an archive", shown(text)))
+                .hint(format!("write a chart in a Helm repository as 'helm+{url}?chart=NAME&version=VERSION'")));
+        }
         let (url, fragment) = text.split_once('#').map_or((text, None), |(url, fragment)| (url, Some(fragment)));
         let digest = fragment.map(|fragment| {
             let hex = fragment.strip_prefix("sha256=").unwrap_or_default();
@@ -199,28 +205,32 @@ fn git(text: &str) -> Result<Git, CommandError> {
     })
 }
 
-/// Parses `https://HOST/PATH?chart=NAME&version=RANGE`: the URL of a Helm repository, with a chart and a version. Other parameters belong to the URL.
+/// Parses `https://HOST/PATH?chart=NAME&version=RANGE`: the URL of a Helm repository, with a chart and a version.
 fn chart(text: &str) -> Result<Http, CommandError> {
     const FORM: &str = "write 'helm+https://HOST/PATH?chart=NAME&version=VERSION'";
     let (url, query) = text.split_once('?').unwrap_or((text, ""));
-    let mut source = HttpSource::default();
-    let mut others = form_urlencoded::Serializer::new(String::new());
-    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+    if url.starts_with("oci:") {
+        return Err(CommandError::usage(format!("helm+{} is not the URL of a Helm repository", shown(url)))
+            .hint("write a chart in a registry as an image: `registry.example.com/charts/web:1.2.3`"));
+    }
+    let mut source = HttpSource { url: url.to_owned(), ..HttpSource::default() };
+    // A plus in a version stays a plus.
+    for (key, value) in form_urlencoded::parse(query.replace('+', "%2B").as_bytes()) {
         let field = match key.as_ref() {
             "chart" => &mut source.chart,
             "version" => &mut source.version,
             "sha256" => &mut source.sha256,
             _ => {
-                others.append_pair(&key, &value);
-                continue;
+                let message = format!("the URL of the Helm repository has an unknown parameter {:?}", key.as_ref());
+                return Err(CommandError::usage(message).hint(
+                    "the parameters are chart, version and sha256; a repository whose URL has others is named in a manifest (spec.source.http.url)",
+                ));
             }
         };
         if field.replace(value.into_owned()).is_some() {
             return Err(CommandError::usage(format!("the URL of the Helm repository has {key} twice")));
         }
     }
-    let others = others.finish();
-    source.url = if others.is_empty() { url.to_owned() } else { format!("{url}?{others}") };
     if source.chart.is_none() {
         return Err(CommandError::usage(format!("helm+{} does not name a chart", shown(url))).hint(FORM));
     }
@@ -231,11 +241,7 @@ fn chart(text: &str) -> Result<Http, CommandError> {
                 .hint("download the chart with `helm pull`, and use the file");
         }
         let failed = CommandError::usage(format!("helm+{} is not a chart that can be fetched", shown(url)));
-        let failed = failed.because(&error);
-        if url.starts_with("oci:") {
-            return failed.hint("write a chart in a registry as an image: `registry.example.com/charts/web:1.2.3`");
-        }
-        failed.hint(FORM)
+        failed.because(&error).hint(FORM)
     })
 }
 
@@ -274,6 +280,39 @@ mod tests {
 
     use super::*;
     use crate::view::error::FailureKind;
+
+    #[test]
+    fn a_chart_is_named_by_its_repository() {
+        let source = |text: &str| {
+            let origin = Origin::parse(&format!("helm+https://charts.example.com/stable{text}"))
+                .map_err(|error| error.to_string())?;
+            Ok(serde_json::to_value(origin.source(text, Some("key")).unwrap()).unwrap()["http"].clone())
+        };
+        let secret = json!({"secret": {"name": "key"}});
+        let url = "https://charts.example.com/stable";
+        for (text, expected) in [
+            ("?chart=web", json!({"url": url, "chart": "web", "auth": secret})),
+            (
+                "?chart=web&version=1.2.3+b.1",
+                json!({"url": url, "chart": "web", "version": "1.2.3+b.1", "auth": secret}),
+            ),
+            ("?version=>=1.2 <2&chart=web", json!({"url": url, "chart": "web", "version": ">=1.2 <2", "auth": secret})),
+            ("?chart=web&version=%5E1", json!({"url": url, "chart": "web", "version": "^1", "auth": secret})),
+        ] {
+            assert_eq!(source(text), Ok::<_, String>(expected), "{text}");
+        }
+        let errors =
+            ["", "?version=1", "?chart=web&versoin=1", "?chart=web&chart=b", "?chart=a/b", "/index.yaml?chart=web"]
+                .map(|text| source(text).unwrap_err());
+        let others = [
+            "helm+oci://ghcr.io/x/web:1",
+            "helm+https://user:s3cret@example.com?chart=web",
+            "https://charts.example.com?chart=web",
+            "https://charts.example.com/stable/index.yaml",
+        ];
+        let others = others.map(|text| Origin::parse(text).unwrap_err().to_string());
+        insta::assert_snapshot!([&errors[..], &others[..]].concat().join("\n"));
+    }
 
     #[test]
     fn a_path_that_exists_comes_first_and_any_other_text_must_look_like_an_image() {

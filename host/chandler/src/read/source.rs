@@ -206,6 +206,9 @@ pub fn hint(error: &ContentError) -> String {
         ContentError::Checksum { .. } => {
             "check the digest, or download the archive and look at it; the server may have replaced it"
         }
+        ContentError::DownloadedArchive { what: Downloaded::HelmIndex, .. } => {
+            "check the URL of the repository, which `helm repo add NAME URL` must accept as well; for an archive, write its URL without `helm+`"
+        }
         ContentError::Archive(error)
         | ContentError::DownloadedArchive { error, .. }
         | ContentError::Checkout { error, .. } => archive_hint(error),
@@ -240,11 +243,8 @@ pub fn hint(error: &ContentError) -> String {
 
 fn archive_hint(error: &ArchiveError) -> &'static str {
     match error {
-        ArchiveError::Malformed(_) | ArchiveError::MalformedZip(_) => {
+        ArchiveError::Malformed(_) | ArchiveError::MalformedZip(_) | ArchiveError::HelmIndex(_) => {
             "a bundle is a directory, an archive (.tar, .tar.gz, .tgz, .tar.zst, .zip) or an image"
-        }
-        ArchiveError::HelmIndex(_) => {
-            "check the URL of the repository: `helm repo add NAME URL` must accept it; for an archive, write its URL without `helm+`"
         }
         ArchiveError::Entry { .. } => "remove the entry from the bundle, or replace it by a regular file",
         ArchiveError::Limit(_) => "make the bundle smaller",
@@ -285,6 +285,11 @@ fn download_hint(error: &DownloadError) -> String {
         }
         ServerFailure::HostKey => {
             "compare the key in ssh-knownhosts of the Secret with the one that the host publishes".to_owned()
+        }
+        ServerFailure::Plaintext if *what == Downloaded::HelmIndex => {
+            format!(
+                "use https, or name one version with its digest (&version=…&sha256=…), or allow the server: --plain-http-registry {server}"
+            )
         }
         ServerFailure::Plaintext => {
             format!(

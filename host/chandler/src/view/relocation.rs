@@ -51,7 +51,8 @@ pub fn chart_argument(source: &HttpSource, chart: &str) -> String {
     let optional = [("version", &source.version), ("sha256", &source.sha256)];
     query.extend_pairs(optional.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))));
     let separator = if source.url.contains('?') { '&' } else { '?' };
-    format!("helm+{}{separator}{}", source.url, query.finish())
+    // The command reads a plus as a plus.
+    format!("helm+{}{separator}{}", source.url, query.finish().replace('+', "%20"))
 }
 
 #[cfg(test)]

@@ -2,9 +2,13 @@
 
 use std::fs;
 
+use chandler_api::BundleDeployment;
+use kube::{Api, api::PostParams};
+
 use crate::{
+    approvals::client,
     dev::Kept,
-    support::{chandler, root},
+    support::{chandler, documents, root},
 };
 
 const BUNDLE: &str = "./tests/fixtures/plain/lighthouse";
@@ -84,6 +88,34 @@ fn files_are_uploaded_and_read_back() {
         assert_eq!(outcome.code, Some(code), "{arguments:?}: {}", outcome.stderr);
         assert!(outcome.stderr.replace('\n', " ").contains(part), "{arguments:?}: {}", outcome.stderr);
     }
+}
+
+/// The command that the status names while files are awaited.
+#[test]
+fn an_upgrade_uploads_files_that_the_spec_names_already() {
+    let kept = Kept::start(&[]);
+    let of = |arguments: &[&str]| {
+        let mut all: Vec<&str> = arguments.to_vec();
+        all.extend(["--kubeconfig", &kept.kubeconfig]);
+        chandler(all, "")
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n";
+    fs::create_dir(directory.path().join("manifests")).unwrap();
+    fs::write(directory.path().join("manifests/map.yaml"), map).unwrap();
+    let files = directory.path().to_str().unwrap();
+    let install =
+        ["install", "map", files, "--upload", "-n", "default", "--class", "core-rukpak-io-plain", "--dry-run"];
+    let written = of(&install).data();
+    let deployment = documents(&written).into_iter().find(|object| object["kind"] == "BundleDeployment").unwrap();
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let deployments: Api<BundleDeployment> = Api::all(client(&kept).await);
+        deployments.create(&PostParams::default(), &serde_json::from_value(deployment).unwrap()).await.unwrap();
+    });
+    let upgraded = of(&["upgrade", "map", files, "--upload"]);
+    assert_eq!(upgraded.code, Some(0), "{}", upgraded.stderr);
+    assert!(upgraded.stderr.contains("already has this spec"), "{}", upgraded.stderr);
+    assert!(upgraded.stderr.contains("files uploaded sha256:"), "{}", upgraded.stderr);
 }
 
 /// `helm package` and archives have a chart below one directory, and so may a directory.

@@ -52,6 +52,8 @@ pub struct Archives {
     form: Form,
     /// The server that named the URLs, where no source does.
     led_by: Option<ArchiveUrl>,
+    /// Whether the source names the content that a URL leads to by its digest.
+    is_pinned: bool,
 }
 
 /// An archive that was downloaded and unpacked.
@@ -62,12 +64,12 @@ struct Fetched {
 
 impl Archives {
     pub(crate) fn new(shared: Arc<Inner>, requester: Requester) -> Self {
-        Self { shared, requester, form: Form::Archive, led_by: None }
+        Self { shared, requester, form: Form::Archive, led_by: None, is_pinned: false }
     }
 
-    /// Indexes of Helm repositories.
-    pub(crate) fn helm_indexes(shared: Arc<Inner>, requester: Requester) -> Self {
-        Self { form: Form::HelmIndex, ..Self::new(shared, requester) }
+    /// Indexes of Helm repositories. If the source has the digest of the chart, no one on the way can replace it with another index.
+    pub(crate) fn helm_indexes(shared: Arc<Inner>, requester: Requester, is_pinned: bool) -> Self {
+        Self { form: Form::HelmIndex, is_pinned, ..Self::new(shared, requester) }
     }
 
     /// Archives whose URLs the server of this URL named. The access is for this server, and an archive must not be nearer to this machine than it is.
@@ -86,7 +88,7 @@ impl Archives {
             let reader = self.shared.store.reader(access.credentials.as_ref());
             let known = self.known(&place, &reader).await?;
             let _permit = self.shared.request_limits.acquire(&self.requester, &url.server()).await;
-            let download = self.download(url, access, false).await?;
+            let download = self.download(url, access, self.is_pinned).await?;
             let response = match known {
                 None => download.get().await?,
                 Some(known) => match download.get_if_changed(&known).await? {
@@ -113,7 +115,7 @@ impl Archives {
                 return Ok(false);
             };
             let _permit = self.shared.request_limits.acquire(&self.requester, &url.server()).await;
-            let download = self.download(url, access, false).await?;
+            let download = self.download(url, access, self.is_pinned).await?;
             Ok(download.get_if_changed(&known).await?.is_none())
         })
         .await

@@ -93,7 +93,7 @@ impl Charts {
         let ResolvedChart { repository, chart: name, version, digest } = chart;
         let (origin, rest) = repository.parts();
         // A fragment, which no URL of an archive has.
-        let place = Place::of_url((origin, format!("{rest}#{name}")), access);
+        let place = Place::of_url((origin, format!("{rest}#{name}@{version}")), access);
         let key = ImageKey { image: digest.clone(), view: VIEW.to_owned(), place };
         let reader = self.shared.store.reader(access.credentials.as_ref());
         if let Some(tree) = self.shared.proven_tree(&key, &reader.clone().into()).await? {
@@ -119,7 +119,8 @@ impl Charts {
         access: &ImageAccess,
     ) -> Result<Found, ContentError> {
         let url = repository.below(INDEX);
-        let indexes = Archives::helm_indexes(Arc::clone(&self.shared), self.requester.clone());
+        let is_pinned = matches!(wanted, Wanted::Exactly(_));
+        let indexes = Archives::helm_indexes(Arc::clone(&self.shared), self.requester.clone(), is_pinned);
         let index = indexes.resolve(&url, access).await?;
         let tree = indexes.fetch(&index, access).await?;
         let (name, place) = (chart.to_owned(), repository.clone());

@@ -84,7 +84,7 @@ pub enum ChartError {
         image: String,
     },
     /// The publisher replaced the version.
-    #[error("version {version} has another archive than before: its digest is {found}, not {expected}")]
+    #[error("version {version} has another archive: its digest in the index is {found}, not {expected}")]
     Replaced {
         /// The version.
         version: String,

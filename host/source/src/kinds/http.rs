@@ -6,6 +6,7 @@ use chandler_content::{
     shown_url,
 };
 use chandler_core::Digest;
+use chandler_versions::Version;
 
 use crate::{Environment, InvalidSource, SourceError, SourceKind, authorization};
 
@@ -106,8 +107,8 @@ fn chart(spec: &HttpSource) -> Result<Option<Chart>, InvalidSource> {
     let Ok(version) = ChartVersion::parse(spec.version.as_deref().unwrap_or(ANY)) else {
         return invalid("version", "it is neither a version, such as 1.2.3, nor a range, such as ^1.2 or \">=1.2 <2\"");
     };
-    if spec.sha256.is_some() && spec.version.is_none() {
-        return invalid("version", "must be set where chart and sha256 are");
+    if spec.sha256.is_some() && spec.version.as_ref().is_none_or(|version| Version::parse(version).is_err()) {
+        return invalid("version", "must be one version, not a range, where chart and sha256 are set");
     }
     Ok(Some(Chart { name: name.clone(), version }))
 }
