@@ -45,11 +45,7 @@ impl<'a> Server<'a> {
         let connection = Connection::new(asked.url.clone(), &name, access.trust(), &shared.options, &shared.roots)?;
         let mut server = Self { connection, shared, asked, authorization: None };
         if server.connection.is_plain() {
-            let listed = &shared.options.plain_http_registries;
-            if !asked.is_pinned && !may_be_plain(&name, listed) {
-                let (what, pin) = (asked.what, asked.pin);
-                return Err(server.plaintext(&format!("others could replace the {what}; use https, or set {pin}")));
-            }
+            server.check_replaceable()?;
             if access.credentials.is_some() && !is_here(asked.url) {
                 return Err(server.plaintext("others could read the credentials; use https"));
             }
@@ -74,13 +70,19 @@ impl<'a> Server<'a> {
                 let message = format!("{} refers to a URL without TLS", authority(home));
                 return Err(server.failed(ConnectionError::new(ServerFailure::Protocol, message)).into());
             }
-            if !asked.is_pinned && !may_be_plain(&authority(asked.url), &shared.options.plain_http_registries) {
-                let (what, pin) = (asked.what, asked.pin);
-                return Err(server.plaintext(&format!("others could replace the {what}; use https, or set {pin}")));
-            }
+            server.check_replaceable()?;
         }
         server.connection.locate().await.map_err(|error| server.failed(error))?;
         Ok(server)
+    }
+
+    /// Refuses a URL without TLS whose content anyone on the network path could replace.
+    fn check_replaceable(&self) -> Result<(), ContentError> {
+        let Asked { what, url, pin, is_pinned } = self.asked;
+        if is_pinned || may_be_plain(&authority(url), &self.shared.options.plain_http_registries) {
+            return Ok(());
+        }
+        Err(self.plaintext(&format!("others could replace the {what}; use https, or set {pin}")))
     }
 
     /// The URL that was asked for.

@@ -165,28 +165,39 @@ pub fn shown(text: &str) -> String {
     if is_path { one_line(text) } else { one_line(&shown_url(text)) }
 }
 
+/// Sets fields by the parameters of a URL. The hint says which parameters there are.
+fn set_parameters<const N: usize>(
+    what: &str,
+    query: &str,
+    mut fields: [(&str, &mut Option<String>); N],
+    hint: &str,
+) -> Result<(), CommandError> {
+    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+        let Some((_, field)) = fields.iter_mut().find(|(name, _)| *name == key) else {
+            return Err(
+                CommandError::usage(format!("the URL of the {what} has an unknown parameter {key:?}")).hint(hint)
+            );
+        };
+        if field.replace(value.into_owned()).is_some() {
+            return Err(CommandError::usage(format!("the URL of the {what} has {key} twice")));
+        }
+    }
+    Ok(())
+}
+
 /// Parses `https://HOST/PATH?branch=NAME&directory=PATH`: the URL of a repository, with a revision and a directory.
 fn git(text: &str) -> Result<Git, CommandError> {
     let (url, query) = text.split_once('?').unwrap_or((text, ""));
     let mut source = GitSource { repository: url.to_owned(), ..GitSource::default() };
     let reference = &mut source.reference;
-    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
-        let field = match key.as_ref() {
-            "branch" => &mut reference.branch,
-            "tag" => &mut reference.tag,
-            "semver" => &mut reference.semver,
-            "commit" => &mut reference.commit,
-            "directory" => &mut source.directory,
-            _ => {
-                let message = format!("the URL of the repository has an unknown parameter {:?}", key.as_ref());
-                return Err(CommandError::usage(message)
-                    .hint("the parameters are branch, tag, semver or commit, and directory"));
-            }
-        };
-        if field.replace(value.into_owned()).is_some() {
-            return Err(CommandError::usage(format!("the URL of the repository has {key} twice")));
-        }
-    }
+    let fields = [
+        ("branch", &mut reference.branch),
+        ("tag", &mut reference.tag),
+        ("semver", &mut reference.semver),
+        ("commit", &mut reference.commit),
+        ("directory", &mut source.directory),
+    ];
+    set_parameters("repository", query, fields, "the parameters are branch, tag, semver or commit, and directory")?;
     let is_ssh = url.starts_with("ssh:") || !url.contains("://");
     Git::parse(&source).map_err(|error| {
         let (message, hint) = match &error {
@@ -215,22 +226,10 @@ fn chart(text: &str) -> Result<Http, CommandError> {
     }
     let mut source = HttpSource { url: url.to_owned(), ..HttpSource::default() };
     // A plus in a version stays a plus.
-    for (key, value) in form_urlencoded::parse(query.replace('+', "%2B").as_bytes()) {
-        let field = match key.as_ref() {
-            "chart" => &mut source.chart,
-            "version" => &mut source.version,
-            "sha256" => &mut source.sha256,
-            _ => {
-                let message = format!("the URL of the Helm repository has an unknown parameter {:?}", key.as_ref());
-                return Err(CommandError::usage(message).hint(
-                    "the parameters are chart, version and sha256; a repository whose URL has others is named in a manifest (spec.source.http.url)",
-                ));
-            }
-        };
-        if field.replace(value.into_owned()).is_some() {
-            return Err(CommandError::usage(format!("the URL of the Helm repository has {key} twice")));
-        }
-    }
+    let query = query.replace('+', "%2B");
+    let fields = [("chart", &mut source.chart), ("version", &mut source.version), ("sha256", &mut source.sha256)];
+    let hint = "the parameters are chart, version and sha256; a repository whose URL has others is named in a manifest (spec.source.http.url)";
+    set_parameters("Helm repository", &query, fields, hint)?;
     if source.chart.is_none() {
         return Err(CommandError::usage(format!("helm+{} does not name a chart", shown(url))).hint(FORM));
     }

@@ -8,7 +8,7 @@ use kube::{Api, api::PostParams};
 use crate::{
     approvals::client,
     dev::Kept,
-    support::{chandler, documents, root},
+    support::{documents, root},
 };
 
 const BUNDLE: &str = "./tests/fixtures/plain/lighthouse";
@@ -16,11 +16,7 @@ const BUNDLE: &str = "./tests/fixtures/plain/lighthouse";
 #[test]
 fn files_are_uploaded_and_read_back() {
     let kept = Kept::start(&[]);
-    let of = |arguments: &[&str]| {
-        let mut all: Vec<&str> = arguments.to_vec();
-        all.extend(["--kubeconfig", &kept.kubeconfig]);
-        chandler(all, "")
-    };
+    let of = |arguments: &[&str]| kept.run(arguments);
     let installed = of(&["install", "lighthouse", BUNDLE, "--upload", "--create-namespace"]);
     assert_eq!(installed.code, Some(0), "{}", installed.stderr);
     let digest = installed.stderr.lines().find_map(|line| line.strip_prefix("files uploaded ")).unwrap().to_owned();
@@ -94,11 +90,7 @@ fn files_are_uploaded_and_read_back() {
 #[test]
 fn an_upgrade_uploads_files_that_the_spec_names_already() {
     let kept = Kept::start(&[]);
-    let of = |arguments: &[&str]| {
-        let mut all: Vec<&str> = arguments.to_vec();
-        all.extend(["--kubeconfig", &kept.kubeconfig]);
-        chandler(all, "")
-    };
+    let of = |arguments: &[&str]| kept.run(arguments);
     let directory = tempfile::tempdir().unwrap();
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n";
     fs::create_dir(directory.path().join("manifests")).unwrap();
@@ -122,11 +114,7 @@ fn an_upgrade_uploads_files_that_the_spec_names_already() {
 #[test]
 fn a_directory_with_a_chart_is_uploaded_as_the_chart() {
     let kept = Kept::start(&[]);
-    let of = |arguments: &[&str]| {
-        let mut all: Vec<&str> = arguments.to_vec();
-        all.extend(["--kubeconfig", &kept.kubeconfig]);
-        chandler(all, "")
-    };
+    let of = |arguments: &[&str]| kept.run(arguments);
     let directory = tempfile::tempdir().unwrap();
     let web = directory.path().join("web");
     fs::create_dir_all(web.join("manifests")).unwrap();

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{self, chandler};
+use crate::support::{self, Outcome, chandler};
 
 const HARBOUR: &str = "tests/fixtures/registry/harbour-operator.v0.1.0";
 
@@ -71,6 +71,11 @@ impl Kept {
         stdout.read_line(&mut line).unwrap();
         let kubeconfig = line.trim_end().strip_prefix("export KUBECONFIG=").unwrap().to_owned();
         Self { child, stdout, kubeconfig }
+    }
+
+    /// Runs a command in its cluster.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Outcome {
+        chandler(arguments.iter().copied().chain(["--kubeconfig", &self.kubeconfig]), "")
     }
 
     /// Stops it with SIGTERM, and returns its exit code and the rest of its output.

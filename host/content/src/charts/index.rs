@@ -18,10 +18,8 @@ use serde::{
 
 use super::{ChartError, ChartVersion, select};
 use crate::{
-    ArchiveError, ArchiveUrl, ContentError, EntryProblem, LimitExceeded, Limits, StoreError, Tree,
-    blocking::Cancel,
-    store::workspace::{AddError, Workspace},
-    tree::Stored,
+    ArchiveError, ArchiveUrl, ContentError, LimitExceeded, Limits, StoreError, Tree, blocking::Cancel,
+    store::workspace::Workspace, tree::Stored, unpack,
 };
 
 /// The longest index. The largest of public repositories have about 25 MiB.
@@ -66,17 +64,13 @@ pub(crate) fn unpack(
     let mut files = BTreeMap::new();
     for (name, versions) in charts {
         let text = serde_json::to_vec(&versions).map_err(|error| StoreError::at("write", &name)(error.into()))?;
-        let stored = work.add(&mut text.as_slice(), limits.file_bytes).map_err(|error| match error {
-            AddError::TooLarge => EntryProblem::FileTooLarge(limits.file_bytes).at(name.as_bytes()).into(),
-            AddError::Read(error) => ContentError::from(StoreError::at("read", &name)(error)),
-            AddError::Write(error) => error.into(),
-        })?;
+        let stored = unpack::stored(work, &mut text.as_slice(), name.as_bytes(), limits)?;
         files.insert(name, stored);
     }
     Ok(files)
 }
 
-/// A file that ends with an error when its reader is no longer waited for.
+/// A file that ends with an error once nothing waits for its reader.
 struct Cancelled {
     file: File,
     cancel: Cancel,

@@ -1,7 +1,5 @@
 //! The version of a chart that a source names.
 
-use std::fmt;
-
 use chandler_core::Digest;
 use chandler_versions::{Constraint, Version, VersionError};
 
@@ -36,12 +34,6 @@ impl ChartVersion {
 impl PartialEq for ChartVersion {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
-    }
-}
-
-impl fmt::Display for ChartVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

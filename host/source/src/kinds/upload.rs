@@ -35,7 +35,7 @@ pub enum UploadError {
         /// The name of the BundleDeployment.
         name: String,
     },
-    /// Other content was uploaded, or this content is no longer in the cache.
+    /// Other content was uploaded, or the cache lost this content.
     #[error("content {wanted} was not uploaded for it, or the cache lost it: `chandler upgrade {name} DIR --upload`")]
     Gone {
         /// The name of the BundleDeployment.
